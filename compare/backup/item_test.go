@@ -112,8 +112,9 @@ func TestItem(t *testing.T) {
 			if got := r.Sources[0].Where; got != c.where && filepath.Base(got) != c.where {
 				t.Errorf("where %q, want %q", got, c.where)
 			}
-			if backup.Name(r) != it.Label || len(r.Next) == 0 {
-				t.Errorf("name %q, want %q; next %+v", backup.Name(r), it.Label, r.Next)
+			if backup.Name(r) != it.Label || len(r.Next) == 0 || !r.InputsUnchanged {
+				t.Errorf("name %q, want %q; next %+v; unchanged %v", backup.Name(r), it.Label, r.Next,
+					r.InputsUnchanged)
 			}
 		})
 	}

@@ -85,7 +85,7 @@ func Item(ctx context.Context, it *locate.Item, scratch string, o Options) (*com
 	spec := evidence.Spec{Name: it.Label, Where: it.Shown, Backup: true}
 	file, err := it.Open(ctx, scratch)
 	if err != nil {
-		return Unusable(spec, err, o), ctx.Err()
+		return unusable(it, spec, err, o), ctx.Err()
 	}
 	defer func() { _ = file.Close() }() // scratch; a leftover does no harm
 	spec.Where, o.Packing, o.Chain = file.Path, file.Packing, it.Chain
@@ -95,7 +95,7 @@ func Item(ctx context.Context, it *locate.Item, scratch string, o Options) (*com
 		return nil, ctx.Err()
 	}
 	if err != nil {
-		return Unusable(spec, err, o), nil
+		return unusable(it, spec, err, o), nil
 	}
 	for i := range r.Sources[:min(1, len(r.Sources))] {
 		// A file from an archive or compression cannot be named on a command line.
@@ -111,6 +111,13 @@ func Item(ctx context.Context, it *locate.Item, scratch string, o Options) (*com
 		LeaveOpen(r, check.B01, err.Error())
 	}
 	return r, nil
+}
+
+// unusable is Unusable for a located backup. The evidence is unchanged if its file is, also if none of it could be read.
+func unusable(it *locate.Item, spec evidence.Spec, err error, o Options) *compare.Report {
+	r := Unusable(spec, err, o)
+	r.InputsUnchanged = it.Changed() == nil
+	return r
 }
 
 // next adds what to do with the backup, if the verdict of diagnose does not say it.

@@ -102,10 +102,10 @@ func inputsText(r *compare.Report) string {
 		files += s.Files
 	}
 	switch {
-	case r.InputsUnchanged:
-		return "the inputs did not change"
 	case files == 0:
 		return "no file was read"
+	case r.InputsUnchanged:
+		return "the inputs did not change"
 	}
 	return "NOT PROVEN that the inputs did not change"
 }
