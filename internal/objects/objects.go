@@ -135,6 +135,9 @@ var errEnough = errors.New("enough objects")
 
 // Read streams an object, or only its first length bytes if length is not negative. The caller closes the result.
 func (s *Store) Read(ctx context.Context, o Object, length int64) (io.ReadCloser, error) {
+	if o.Size == 0 { // S3 refuses every range of an empty object
+		return io.NopCloser(strings.NewReader("")), nil
+	}
 	r, err := s.bucket.read(ctx, o.key, length)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", Shown(o.URL), err)

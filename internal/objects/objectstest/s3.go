@@ -65,6 +65,10 @@ func (b *Bucket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
+	if st.Size() == 0 && r.Header.Get("Range") != "" { // as S3 answers
+		http.Error(w, "<Error><Code>InvalidRange</Code></Error>", http.StatusRequestedRangeNotSatisfiable)
+		return
+	}
 	w.Header().Set("Content-Type", "application/octet-stream")
 	http.ServeContent(&counter{w, &b.Bytes}, r, "", st.ModTime(), f)
 }
