@@ -464,6 +464,8 @@ func TestPathTails(t *testing.T) {
 		{".", 1, filepath.Base(here)}, {"..", 1, filepath.Base(filepath.Dir(here))}, {"/a/b/c", 1, "c"},
 		{"/a/b/c", 2, "b/c"}, {"/a/b/c", 3, "a/b/c"}, {"/a/b/c", 4, "/a/b/c"}, {"a/b", 5, "a/b"}, {"/", 1, "/"},
 		{"http://h:2379/", 1, "h:2379"}, {"https://h:2379", 3, "h:2379"}, {"a/", 1, "a"},
+		{"s3://b/etcd/a.db?region=r&endpoint=http://h:9000", 1, "a.db"}, {"s3://b/a.db?region=r", 2, "b/a.db"},
+		{"gs://b/etcd/", 1, "etcd"}, {"azblob://c?x=y/z", 1, "c"},
 	} {
 		if got := pathTail(c.path, c.depth); got != c.want {
 			t.Errorf("%s, %d: %q, want %q", c.path, c.depth, got, c.want)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+
+	"github.com/etcd-medic/etcd-medic/internal/objects"
 )
 
 // nameSources gives every source a label: the given one, else the shortest unique tail of its path.
@@ -51,6 +53,9 @@ func pathTail(p string, depth int) string {
 	if isEndpoint(p) {
 		_, host, _ := strings.Cut(p, "://")
 		return strings.TrimRight(host, "/")
+	}
+	if objects.IsURL(p) { // the parameters are no part of the name
+		_, p, _ = strings.Cut(objects.Shown(p), "://")
 	}
 	p = filepath.Clean(p)
 	if abs, err := filepath.Abs(p); err == nil && (p == "." || p == "..") {
