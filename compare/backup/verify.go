@@ -113,7 +113,7 @@ func Item(ctx context.Context, it *locate.Item, scratch string, o Options) (*com
 	return r, nil
 }
 
-// unusable is Unusable for a located backup. The evidence is unchanged if its file is, also if none of it could be read.
+// unusable is Unusable for a located backup. The evidence is unchanged if its file is, even if that could not be read.
 func unusable(it *locate.Item, spec evidence.Spec, err error, o Options) *compare.Report {
 	r := Unusable(spec, err, o)
 	r.InputsUnchanged = it.Changed() == nil
