@@ -145,6 +145,10 @@ func TestUnusableNames(t *testing.T) {
 			t.Error(line)
 		}
 	}
+	r := backup.Unusable(evidence.Spec{Where: "s3://b/a.db"}, errors.New("403"), o)
+	if !strings.Contains(r.Next[0].Text, "credentials") {
+		t.Errorf("of object storage: %q", r.Next[0].Text)
+	}
 	if name := backup.Name(&compare.Report{}); name != "" {
 		t.Errorf("of no source: %q", name)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/verdict"
+	"github.com/etcd-medic/etcd-medic/internal/objects"
 	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/shell"
 )
@@ -169,6 +170,10 @@ func Unusable(spec evidence.Spec, err error, o Options) *compare.Report {
 		Causes:  []compare.Cause{}, Members: []evidence.Facts{}, Findings: []check.Finding{},
 		Checks: []compare.CheckOutcome{},
 		Next:   []compare.Next{{Text: "make the file readable and run again"}}}
+	if objects.IsURL(spec.Where) {
+		r.Next[0].Text = "see whether bucket and region are right, and whether the credentials of this environment " +
+			"may list and read there; then run again"
+	}
 	if evidence.IsEndpoint(spec.Where) {
 		r.Next[0].Text = "see whether the member serves, and what it wants of clients: --user of a user with role " +
 			"root, --cacert, --cert and --key; then run again"
