@@ -54,7 +54,7 @@ func pathTail(p string, depth int) string {
 		_, host, _ := strings.Cut(p, "://")
 		return strings.TrimRight(host, "/")
 	}
-	if objects.IsURL(p) { // the parameters are no part of the name
+	if objects.IsURL(p) { // without the parameters
 		_, p, _ = strings.Cut(objects.Shown(p), "://")
 	}
 	p = filepath.Clean(p)
