@@ -37,6 +37,10 @@ func (b *builder) plan(ctx context.Context) error {
 	if err := b.target(); err != nil {
 		return err
 	}
+	if sv.parted > 0 && (b.stop == 0 || b.stop >= sv.parted) {
+		return refuse("the logs hold two histories: entry %d does not continue entry %d of the other logs. Give the "+
+			"logs of one history (--log), or end before it (--to)", sv.parted, sv.parted-1)
+	}
 	if !b.version.Has(release.IndexWithAuth).Certain() && len(sv.unsaved) > 0 && b.base != nil {
 		b.res.note("etcd %s stores the consistent index with key writes only, or may do so: the auth entries %v may "+
 			"have been in the base already, then the auth revision is too high", b.version, clipped(sv.unsaved))

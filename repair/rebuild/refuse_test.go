@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -310,4 +311,30 @@ func TestTwin(t *testing.T) {
 	term := rewritten(t, dir, func(e *raftpb.Entry) bool { e.Term += 5; return true })
 	refused(t, "other term", rebuild.Options{Base: evidence.Spec{Where: base}, Logs: []evidence.Spec{{Where: term}},
 		To: rebuild.Target{Last: true}}, "different histories")
+}
+
+// After the end of the history that most logs hold, the entries of another one do not continue it.
+func TestTwoHistories(t *testing.T) {
+	r, dir := small(t)
+	from, to := r.points[3].index, r.points[5].index
+	parted := func() string {
+		return rewritten(t, dir, func(e *raftpb.Entry) bool {
+			if e.Index >= from {
+				e.Term++
+			}
+			return e.Index <= to
+		})
+	}
+	logs := []evidence.Spec{{Name: "a", Where: dir}, {Name: "b", Where: parted()}, {Name: "c", Where: parted()}}
+	refused(t, "two histories", rebuild.Options{Logs: logs, To: rebuild.Target{Last: true}}, fmt.Sprintf(
+		"two histories: entry %d does not continue entry %d", to+1, to))
+	for name, o := range map[string]rebuild.Options{
+		"up to the end of the first": {Logs: logs, To: rebuild.Target{Index: to}},
+		"one of them":                {Logs: logs[:1], To: rebuild.Target{Last: true}},
+	} {
+		o.Out = filepath.Join(t.TempDir(), "out")
+		if _, err := run(t, o); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }

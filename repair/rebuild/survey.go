@@ -2,6 +2,7 @@ package rebuild
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/etcd-medic/etcd-medic/compare/replay"
@@ -16,6 +17,8 @@ type survey struct {
 	// baseTerm is the term of the entry at the base's index, 0 if no log has it.
 	baseTerm uint64
 	gaps     []Gap
+	// parted is the first entry of another history than that of the entry before it, 0 for none.
+	parted uint64
 	// touches are, by small bucket, the indexes after the base that may change it.
 	touches map[string][]uint64
 	times   dumplog.Times
@@ -32,7 +35,7 @@ func (b *builder) survey(ctx context.Context) error {
 	s := &survey{base: b.from.Index, touches: map[string][]uint64{},
 		times: dumplog.Times{Near: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC), Split: b.o.To.Time}}
 	b.sv = s
-	next := s.base + 1
+	next, above := s.base+1, joint{}
 	for e, err := range replay.Log(ctx, b.logs) {
 		if err != nil {
 			return err
@@ -41,6 +44,10 @@ func (b *builder) survey(ctx context.Context) error {
 			s.first = e.Index
 		}
 		s.last = e.Index
+		if s.parted == 0 && above.endsBefore(&e) {
+			s.parted = e.Index
+		}
+		above = joint{e.Index, e.Term, e.Disputed, slices.Clone(e.Holders)}
 		s.clusterVersion(e.Req)
 		if !b.o.To.Time.IsZero() {
 			s.times.Add(e.Entry, e.Req)
@@ -56,6 +63,20 @@ func (b *builder) survey(ctx context.Context) error {
 		s.above(&e)
 	}
 	return nil
+}
+
+// joint is an entry that another one may continue.
+type joint struct {
+	index, term uint64
+	disputed    bool
+	holders     []int
+}
+
+// endsBefore reports whether the next entry is of a history that parted from this one before: its logs hold another
+// entry here, and its term is lower, which no leader's log has.
+func (j *joint) endsBefore(e *replay.Entry) bool {
+	return e.Index == j.index+1 && e.Term < j.term && j.disputed &&
+		!slices.ContainsFunc(e.Holders, func(h int) bool { return slices.Contains(j.holders, h) })
 }
 
 func (s *survey) clusterVersion(r *dumplog.Request) {
