@@ -73,14 +73,29 @@ func runCommitOnQuorum(in *Input) Result {
 				holders++
 			}
 		}
-		if holders >= len(voters)/2+1 || len(without) == 0 {
-			continue
+		if holders >= len(voters)/2+1 || len(without) == 0 || in.partedFrom(top, without) {
+			continue // R01 has histories that parted
 		}
 		return Result{Outcome: Violated, Findings: []Finding{in.provenance().belowQuorum(top, i, len(voters), holders,
 			held,
 			without)}}
 	}
 	return Result{Outcome: Holds}
+}
+
+// partedFrom reports whether the logs of these members end in another history than that of a source: they hold other
+// committed entries, and up to their end entries of another term. Such a log did not lose its end.
+func (in *Input) partedFrom(top *evidence.Member, labels []string) bool {
+	for i, m := range in.Members {
+		if !slices.Contains(labels, m.Label()) {
+			continue
+		}
+		own, other := m.WAL.TermAt(m.LastIndex()), top.WAL.TermAt(m.LastIndex())
+		if !m.HasLog() || !logParts(in.Replay, i) || other == 0 || own == other {
+			return false
+		}
+	}
+	return true
 }
 
 // appliedAbove is a source whose database has applied more than an index, and holds more than the others and all logs

@@ -185,7 +185,7 @@ func (w *walker) promised(ev *Event) (sig uint64, known bool) {
 		m := w.r.Members[i]
 		mayLack := o.Open || o.State == NoEffect && ev.Index > m.Member.AppliedMin
 		if o.State == Unknown || o.State == NotApplied || o.State == OutsideHistory || mayLack && shown ||
-			o.excluded || w.distrusts(i) {
+			o.excluded || w.distrusts(i) || ev.parted(i) {
 			continue
 		}
 		bad := o.State == Contradicted || o.State == Missing
@@ -218,6 +218,13 @@ func (w *walker) promised(ev *Event) (sig uint64, known bool) {
 	sig, known = mostVotes(votes, ev.OneTerm)
 	ev.Acked = known && sig != 0 && sig == answered
 	return sig, known
+}
+
+// parted reports whether the log of a member holds an entry of another term at the index. What that had for an effect
+// says nothing of this one, not even if the member proposed it.
+func (ev *Event) parted(pos int) bool {
+	v, other := ev.versions[pos]
+	return other && v.Term != ev.Term
 }
 
 // vote counts the members with one effect. sound are those whose records have contradicted no entry before: the others
