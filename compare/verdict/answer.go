@@ -135,6 +135,9 @@ type Lost struct {
 	// can supply: the source is a backup or the data dir of a removed member, or no log continues from its end. Their
 	// keys are not counted.
 	AfterEnd int `json:"afterEnd,omitempty"`
+	// Parted are those of the committed entries that the log of another member holds, from where the logs part. Their
+	// keys are counted as far as the comparison of the contents shows them.
+	Parted int `json:"parted,omitempty"`
 	// Awaited are committed entries that the member has not got yet. They are lost unless another member supplies it
 	// with them before its content becomes that of the others.
 	Awaited int `json:"awaited,omitempty"`
@@ -232,17 +235,27 @@ func (l Lost) Condition() string {
 
 // whole says what is lost of the entries, as if the member already had those that it awaits.
 func (l Lost) whole() string {
-	switch writes := plural.Of(l.CommittedEntries-l.AfterEnd, "committed write", "committed writes") + " on " +
-		plural.Of(l.Keys, "key", "keys"); {
-	case l.CommittedEntries == 0 && l.Keys == 0:
-		return "no committed write"
-	case l.AfterEnd == 0:
-		return writes
-	case l.CommittedEntries == l.AfterEnd:
-		return "the last " + plural.Of(l.AfterEnd, "committed entry", "committed entries")
-	default:
-		return writes + ", and the last " + plural.Of(l.AfterEnd, "committed entry", "committed entries")
+	var parts []string
+	writes := l.CommittedEntries - l.AfterEnd - l.Parted
+	if writes > 0 || l.Keys > 0 && l.Parted == 0 {
+		parts = append(parts, plural.Of(writes, "committed write", "committed writes")+" on "+
+			plural.Of(l.Keys, "key", "keys"))
 	}
+	if l.Parted > 0 {
+		parts = append(parts, l.OfOtherHistory())
+	}
+	if l.AfterEnd > 0 {
+		parts = append(parts, "the last "+plural.Of(l.AfterEnd, "committed entry", "committed entries"))
+	}
+	if len(parts) == 0 {
+		return "no committed write"
+	}
+	return strings.Join(parts, ", and ")
+}
+
+// OfOtherHistory names the entries that only another history holds.
+func (l *Lost) OfOtherHistory() string {
+	return plural.Of(l.Parted, "committed entry", "committed entries") + " of the other history"
 }
 
 // MarshalJSON writes the commands as text for a shell, and as lists of arguments.

@@ -18,14 +18,16 @@ func (rk *ranking) lost(b *Best, label string, pos int) {
 	if rp == nil || len(b.Members) == 0 {
 		return
 	}
-	seen, first, last := map[string]bool{}, uint64(0), uint64(0)
+	seen, first, last, others := map[string]bool{}, uint64(0), uint64(0), rk.othersOf(pos)
 	for _, e := range rp.Events {
 		if !counted(e, pos) {
 			continue
 		}
-		b.Lost.CommittedEntries++
-		if last = e.Index; first == 0 {
-			first = e.Index
+		if !inBranch(others, e) {
+			b.Lost.CommittedEntries++
+			if last = e.Index; first == 0 {
+				first = e.Index
+			}
 		}
 		for _, k := range e.Keys {
 			if !seen[k] {
@@ -39,7 +41,7 @@ func (rk *ranking) lost(b *Best, label string, pos int) {
 			b.Lost.Entries = append(b.Lost.Entries, rk.lostEntry(e))
 		}
 	}
-	if rp.EventCount > len(rp.Events) {
+	if rp.EventCount > len(rp.Events) && len(others) == 0 {
 		// The list of events is bounded, the members' counts are not; the entries that are not listed can be anywhere
 		// after it.
 		b.Lost.CommittedEntries, last = max(b.Lost.CommittedEntries, rp.Members[pos].Lacks),
@@ -49,6 +51,7 @@ func (rk *ranking) lost(b *Best, label string, pos int) {
 	if first > 0 {
 		b.Lost.Command = showEntries(label, first, last)
 	}
+	rk.lostBranches(&b.Lost, others)
 }
 
 // lostAbove adds the committed entries above a source: those that another member can supply it with, or else are lost.

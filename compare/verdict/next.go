@@ -159,9 +159,11 @@ func (ad *advice) nextAlone(add func(text string, command shell.Command)) {
 }
 
 // nextRebuild offers the database that results from the log when every entry takes effect once. It needs logs that
-// reach back to the first entry and a member whose database lacks some of it, or contradicts it.
+// reach back to the first entry and a member whose database lacks some of it, or contradicts it. Logs that part hold
+// two histories, and no database has both.
 func (ad *advice) nextRebuild(add func(text string, command shell.Command)) {
-	if ad.Best != nil && (ad.Best.Lost.CommittedEntries > 0 || ad.bestContradictsLog()) && ad.logsAreWhole() {
+	if ad.Best != nil && (ad.Best.Lost.CommittedEntries > 0 || ad.bestContradictsLog()) && ad.logsAreWhole() &&
+		len(ad.ranking.branches()) == 0 {
 		add("the logs reach back to the first entry: this makes a backup in which every entry took effect once. A "+
 			"new cluster restored from it loses none of them",
 			ad.rebuildCommand())
@@ -231,7 +233,7 @@ func (ad *advice) nextDivergence(add func(text string, command shell.Command)) {
 	}
 	if n := ad.Best.Lost.CommittedEntries; n > 0 {
 		what := plural.Of(n, "committed write", "committed writes")
-		if ad.Best.Lost.AfterEnd > 0 {
+		if ad.Best.Lost.AfterEnd+ad.Best.Lost.Parted > 0 {
 			what = plural.Of(n, "committed entry", "committed entries")
 		}
 		add(fmt.Sprintf("save the %s that %s is missing before you reseed anything", what, ad.keptLabel(best)),

@@ -99,10 +99,9 @@ func (rk *ranking) rank() *Best {
 	if len(members) == 0 {
 		return nil
 	}
-	commit := rk.committed()
 	list := make([]standing, 0, len(members))
 	for i, m := range members {
-		list = append(list, rk.standing(i, m, commit))
+		list = append(list, rk.standing(i, m, rk.committedFor(i)))
 	}
 	rk.majority().countAgainst(list)
 	rk.majority().countOdd(list)
@@ -128,7 +127,7 @@ func (rk *ranking) rank() *Best {
 		below, _, _ := rk.RecordProofs(s.pos).BelowCompaction()
 		proven := len(rk.unproven(s.pos, records)) == 0 && (s.pos != keep.pos || records.wrong.Count == 0) &&
 			len(below) == 0
-		b.Ranking = append(b.Ranking, rk.rankRow(s, commit, proven))
+		b.Ranking = append(b.Ranking, rk.rankRow(s, rk.committedFor(s.pos), proven))
 	}
 	b.Undecided = rk.undecided(best, keep.pos, records)
 	b.Why, b.For = why(b, list)
@@ -321,6 +320,7 @@ func (rk *ranking) rankRow(s standing, commit uint64, proven bool) Rank {
 	if s.behind > 0 {
 		say("%s", lagOf(m, s.behind, commit))
 	}
+	rk.sayParted(s.pos, say)
 	rk.sayControl(s.pos, say)
 	s.sayAgainstOthers(say)
 	if s.pending > 0 {

@@ -49,9 +49,18 @@ func (l *Lost) unproven() string {
 
 // committed says how many committed entries are given up, and which records besides.
 func (l *Lost) committed(wrong string) string {
-	says := plural.Of(l.CommittedEntries, "committed entry", "committed entries")
+	own := l.CommittedEntries - l.Parted
+	says := plural.Of(own, "committed entry", "committed entries")
 	if l.AfterEnd == 0 {
 		says = "the effect of " + says + " on " + plural.Of(l.Keys, "key", "keys")
+	}
+	if l.Parted > 0 {
+		parted := plural.Of(l.Parted, "committed entry", "committed entries") + " of the other history"
+		if own == 0 {
+			says = parted
+		} else {
+			says += ", and " + parted
+		}
 	}
 	if wrong != "" {
 		says += ", and " + wrong

@@ -39,7 +39,7 @@ func (lo *losses) lostOfBest() {
 		l.CommittedEntries, l.AfterEnd, l.Awaited = l.CommittedEntries+l.Awaited, l.AfterEnd+l.Awaited, 0
 	}
 	lo.p.Lost = Lost{CommittedEntries: l.CommittedEntries, Keys: l.Keys, Entries: l.Entries, AfterEnd: l.AfterEnd,
-		Awaited: l.Awaited, Records: l.Records.First(maxRecords), Unproven: l.Unproven}
+		Parted: l.Parted, Awaited: l.Awaited, Records: l.Records.First(maxRecords), Unproven: l.Unproven}
 	if x := lo.p.Rebuilt; x != nil && x.Continues {
 		lo.p.Lost.Unproven = slices.DeleteFunc(slices.Clone(l.Unproven), func(s string) bool { return s == l.Tail })
 		lo.undecidedOfRebuilt(x)

@@ -133,6 +133,8 @@ type Lost struct {
 	// AfterEnd are those of the committed entries that come after the end of what is kept: a backup, the data dir of a
 	// removed member, or content that was made for the plan.
 	AfterEnd int `json:"afterEnd,omitempty"`
+	// Parted are those of the committed entries that the log of another member holds, from where the logs part.
+	Parted int `json:"parted,omitempty"`
 	// AfterBackup is true if a backup is restored that is not among the sources. How much came after it is not known.
 	AfterBackup bool `json:"afterBackup,omitempty"`
 	// Others are sources with another history than the kept one, whose content is given up.

@@ -129,7 +129,7 @@ func (p bestSection) lost(member string, l *compare.Lost) {
 		}
 		p.text("  - ", fmt.Sprintf("entry %s %s, %s", termIndex(e.Term, e.Index), e.What, where))
 	}
-	if n := l.CommittedEntries - l.AfterEnd - shown; n > 0 {
+	if n := l.CommittedEntries - l.AfterEnd - l.Parted - shown; n > 0 {
 		p.line("  … and %d more, see -w json", n)
 	}
 	p.lostRecords(&l.Records)

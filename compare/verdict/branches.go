@@ -1,0 +1,178 @@
+package verdict
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
+)
+
+// branch is what logs hold from the entry on at which they part from others: there two leaders have committed entries
+// of different terms, and each has acknowledged its own.
+type branch struct {
+	members  []int
+	from, to uint64
+	// left is true if all of these logs continue with a snapshot of the other history. Their databases hold nothing of
+	// the branch then.
+	left bool
+}
+
+func (b *branch) entries() int { return int(b.to - b.from + 1) } //nolint:gosec // to is at or above from
+
+// branches returns the histories that part, nil where no logs part. Where one entry was altered, the logs agree
+// after it.
+func (rk *ranking) branches() []branch {
+	if rk.Replay == nil || !slices.ContainsFunc(rk.Findings, func(f check.Finding) bool {
+		return f.Kind == check.KindCommittedEntriesDiffer
+	}) {
+		return nil
+	}
+	for i := range rk.Replay.LogDiffs {
+		if out := rk.partingAt(i); out != nil {
+			return out
+		}
+	}
+	return nil
+}
+
+// partingAt returns the histories that part at one of the differences between logs, nil if they meet again.
+func (rk *ranking) partingAt(at int) (out []branch) {
+	d := &rk.Replay.LogDiffs[at]
+	terms := map[uint64]bool{}
+	for _, holders := range d.Versions {
+		b := branch{from: d.Index, left: true}
+		for _, h := range holders {
+			if _, committed := d.By[h]; !committed {
+				continue
+			}
+			end, left := rk.runEnd(h, d.Index)
+			b.members, b.to, b.left = append(b.members, h), max(b.to, end), b.left && left
+		}
+		if len(b.members) == 0 {
+			continue
+		}
+		terms[rk.Members[b.members[0]].WAL.TermAt(d.Index)] = true
+		out = append(out, b)
+	}
+	if len(terms) < 2 || len(terms) < len(out) {
+		return nil
+	}
+	common := out[0].to
+	for i := range out {
+		common = min(common, out[i].to)
+	}
+	if !rk.differUpTo(at, common) {
+		return nil
+	}
+	return out
+}
+
+// differUpTo reports whether logs differ at every index from a place in the list of differences up to an index, as far
+// as these are listed.
+func (rk *ranking) differUpTo(at int, last uint64) bool {
+	list := rk.Replay.LogDiffs[at:]
+	for i := range list {
+		if list[i].Index != list[0].Index+uint64(i) {
+			return false
+		}
+		if list[i].Index >= last {
+			return true
+		}
+	}
+	return !rk.Replay.DiffsComplete()
+}
+
+// runEnd is the last committed entry of a member's log before a snapshot that it received after an index, or at its
+// end. left is true if there is such a snapshot.
+func (rk *ranking) runEnd(pos int, index uint64) (end uint64, left bool) {
+	m := rk.Members[pos]
+	for _, j := range m.WAL.Summary.Jumps {
+		if j.From > index {
+			return j.From - 1, true
+		}
+	}
+	return min(m.LastIndex(), m.Commit), false
+}
+
+// branchOf is the place of the branch that the content of a member follows, -1 where that is not known.
+func (rk *ranking) branchOf(bs []branch, pos int) int {
+	m := rk.Members[pos]
+	follows := func(b *branch) bool {
+		if slices.Contains(b.members, pos) {
+			_, left := rk.runEnd(pos, b.from)
+			return !left
+		}
+		return slices.ContainsFunc(b.members, func(h int) bool {
+			o := rk.Members[h]
+			last := min(m.LastIndex(), o.LastIndex())
+			return last >= b.from && m.WAL.TermAt(last) != 0 && m.WAL.TermAt(last) == o.WAL.TermAt(last)
+		})
+	}
+	for i := range bs {
+		if follows(&bs[i]) {
+			return i
+		}
+	}
+	return -1
+}
+
+// othersOf are the branches that a member does not follow. What they hold is lost if it is kept.
+func (rk *ranking) othersOf(pos int) (out []branch) {
+	bs := rk.branches()
+	own := rk.branchOf(bs, pos)
+	for i := range bs {
+		if own >= 0 && i != own {
+			out = append(out, bs[i])
+		}
+	}
+	return out
+}
+
+// committedFor is the last entry that is committed in the history that a member follows.
+func (rk *ranking) committedFor(pos int) uint64 {
+	bs := rk.branches()
+	own := rk.branchOf(bs, pos)
+	if own < 0 {
+		return rk.committed()
+	}
+	commit := uint64(0)
+	for i, m := range rk.Members {
+		if rk.branchOf(bs, i) == own {
+			commit = max(commit, m.Commit)
+		}
+	}
+	return commit
+}
+
+// lostBranches adds the entries that only another history holds.
+func (rk *ranking) lostBranches(l *Lost, branches []branch) {
+	for i := range branches {
+		b := &branches[i]
+		l.CommittedEntries += b.entries()
+		l.Parted += b.entries()
+		l.Command = showEntries(rk.Members[rk.longest(b)].Label(), b.from, b.to)
+	}
+}
+
+// longest is a member whose log holds the branch to its end.
+func (rk *ranking) longest(b *branch) int {
+	return b.members[max(0, slices.IndexFunc(b.members, func(h int) bool {
+		end, _ := rk.runEnd(h, b.from)
+		return end == b.to
+	}))]
+}
+
+// inBranch reports whether an event is about an entry that counts as one of another history.
+func inBranch(branches []branch, e *replay.Event) bool {
+	return slices.ContainsFunc(branches, func(b branch) bool { return b.from <= e.Index && e.Index <= b.to })
+}
+
+// sayParted names the other history for a member.
+func (rk *ranking) sayParted(pos int, say func(string, ...any)) {
+	for _, b := range rk.othersOf(pos) {
+		say("does not follow the log of %s, which holds %s from entry %d on", strings.Join(rk.labels(b.members), ", "),
+			plural.Of(b.entries(), "other committed entry", "other committed entries"), b.from)
+	}
+}
