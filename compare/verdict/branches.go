@@ -1,10 +1,12 @@
 package verdict
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/internal/plural"
 )
@@ -128,6 +130,33 @@ func (rk *ranking) othersOf(pos int) (out []branch) {
 		}
 	}
 	return out
+}
+
+// followsOther reports whether two members follow histories that parted. No server brings one of them to the other: it
+// would have to replace entries that it has committed.
+func (rk *ranking) followsOther(a, b int) bool {
+	bs := rk.branches()
+	x, y := rk.branchOf(bs, a), rk.branchOf(bs, b)
+	return x >= 0 && y >= 0 && x != y
+}
+
+// partedUnseen says that voters which are not among the sources may hold more of histories that parted, "" where none
+// did or all voters are there.
+func (rk *ranking) partedUnseen(pos int) string {
+	if len(rk.branches()) == 0 {
+		return ""
+	}
+	missing := 0
+	for _, v := range rk.votersFor(pos) {
+		if !slices.ContainsFunc(rk.Members, func(m *evidence.Member) bool { return m.HasLog() && m.MemberID == v }) {
+			missing++
+		}
+	}
+	if missing == 0 {
+		return ""
+	}
+	return fmt.Sprintf("members committed different entries, and %s not among the sources: what else was committed "+
+		"is not known", plural.Of(missing, "voter is", "voters are"))
 }
 
 // committedFor is the last entry that is committed in the history that a member follows.

@@ -28,6 +28,9 @@ func (rk *ranking) unproven(pos int, records *keptRecords) (why []string) {
 	if s := rk.lacksTail(pos); s != "" {
 		why = append(why, s)
 	}
+	if s := rk.partedUnseen(pos); s != "" {
+		why = append(why, s)
+	}
 	if s := cmp.Or(rk.withoutLogs(), rk.aboveLogs()); s != "" {
 		why = append(why, s)
 	}
