@@ -125,8 +125,8 @@ func (rk *ranking) rank() *Best {
 			best, b.Members = append(best, s.pos), append(b.Members, members[s.pos].Label())
 		}
 		below, _, _ := rk.RecordProofs(s.pos).BelowCompaction()
-		proven := len(rk.unproven(s.pos, records)) == 0 && len(rk.othersOf(s.pos)) == 0 && (s.pos != keep.pos || records.wrong.Count == 0) &&
-			len(below) == 0
+		proven := len(rk.unproven(s.pos, records)) == 0 && len(rk.othersOf(s.pos)) == 0 &&
+			(s.pos != keep.pos || records.wrong.Count == 0) && len(below) == 0
 		row := rk.rankRow(s, rk.committedFor(s.pos), proven)
 		if rk.followsOther(s.pos, keep.pos) {
 			row.Usable = false // not together with the kept one
