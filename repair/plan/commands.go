@@ -122,7 +122,7 @@ var applicable = []Mode{MendFiles, Live, Clone, Reseed, Rebuild}
 
 // ApplyCommand is the command that carries the plan out in a mode; out is where modes that write files write them.
 func (p *Plan) ApplyCommand(file string, mode Mode, endpoints []string, out shell.Word) shell.Command {
-	cmd := shell.Format("etcd-medic repair apply {} --mode {}", shell.Operand(file), string(mode))
+	cmd := applyCommand(file, mode)
 	if mode == Reseed { // the server that writes the new data dirs decides which servers can open them
 		return cmd.With("-o", out).With("--etcd-binary", shell.ToFill("ETCD_BINARY"))
 	}
@@ -150,6 +150,15 @@ func (p *Plan) ApplyCommand(file string, mode Mode, endpoints []string, out shel
 		cmd = cmd.Then(shell.Format("--user root"))
 	}
 	return cmd
+}
+
+func applyCommand(file string, mode Mode) shell.Command {
+	return shell.Format("etcd-medic repair apply {} --mode {}", shell.Operand(file), string(mode))
+}
+
+// LiveAgain is the command that continues a live repair with the flags of an earlier one.
+func LiveAgain(file string, flags shell.Command) shell.Command {
+	return applyCommand(file, Live).Then(flags)
 }
 
 // clientURLs are those that the members of the repaired cluster advertise, one each.

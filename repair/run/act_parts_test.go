@@ -14,6 +14,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/internal/hooks"
 	"github.com/etcd-medic/etcd-medic/repair/plan"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // twoCopies runs copies of node1 and node2 alone.
@@ -196,6 +197,33 @@ func TestNotedDirs(t *testing.T) {
 	}
 	if d := cmp.Diff(map[string]string{"node1": "/b", "node2": "/c", "node3": "/b"}, got); d != "" {
 		t.Errorf("data dirs (-want +got):\n%s", d)
+	}
+}
+
+// TestNotedFlags: the flags of the command are recorded once, and again if they are others. A run without any, as that
+// of the lab, records none.
+func TestNotedFlags(t *testing.T) {
+	c := newFake(t, fakePlan(t, 3, "node2"))
+	lines := len(c.r.j.records)
+	first, second := shell.Format("--hook-stop {}", "halt -x"), shell.Format("--hook-stop {}", "reboot")
+	for _, tc := range []struct {
+		flags shell.Command
+		new   int
+	}{{shell.Command{}, 0}, {first, 1}, {first, 0}, {second, 1}, {shell.Command{}, 0}} {
+		c.r.live.Flags = tc.flags
+		if err := c.r.noteFlags(); err != nil {
+			t.Fatal(err)
+		}
+		if got := len(c.r.j.records) - lines; got != tc.new {
+			t.Errorf("%s: %d new lines, want %d", tc.flags, got, tc.new)
+		}
+		lines = len(c.r.j.records)
+	}
+	if got := flagsOf(c.r.j.value(flagsValue)); !got.Equal(second) {
+		t.Errorf("%s", got)
+	}
+	if got := flagsOf("{"); !got.IsZero() {
+		t.Errorf("%s is made of what is not known", got)
 	}
 }
 

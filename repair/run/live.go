@@ -11,6 +11,7 @@ import (
 
 	"github.com/etcd-medic/etcd-medic/refusal"
 	"github.com/etcd-medic/etcd-medic/repair/plan"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // LiveOptions say how the running cluster is reached, and what does the work on the hosts.
@@ -42,6 +43,9 @@ type LiveOptions struct {
 	// AcceptLost continues although members that are removed hold writes that the best member lacks and the plan does
 	// not list.
 	AcceptLost bool
+	// Flags are those of the operator's command without secrets and consents. The journal keeps them for the command
+	// that continues.
+	Flags shell.Command
 	// Prompt shows what a person has to do and returns when it is done, or ErrStopped. It is nil without a person.
 	Prompt func(ctx context.Context, text []string) error
 	// Notice, if set, is called with what an operator should read before the first step.
@@ -149,7 +153,7 @@ func (s *session) live(ctx context.Context, o ApplyOptions) (*Outcome, error) {
 		return nil, err
 	}
 	r.j, s.out.Way = s.j, plan.Live
-	if err := r.noteDirs(); err != nil {
+	if err := errors.Join(r.noteDirs(), r.noteFlags()); err != nil {
 		return nil, err
 	}
 	checks := &liveCheck{liveHost: f}

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"encoding/json"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -29,6 +30,7 @@ func (st *Standing) next(p *plan.Plan, file string, records []Record) []shell.Co
 		return []shell.Command{plan.RehearseCommand(file)}
 	}
 	out, binary := shell.ToFill("OUT"), ""
+	var flags shell.Command
 	found := map[string]string{}
 	for _, r := range records {
 		for name, v := range r.Values {
@@ -40,8 +42,13 @@ func (st *Standing) next(p *plan.Plan, file string, records []Record) []shell.Co
 				out = shell.Text(v)
 			case name == "binary":
 				binary = v
+			case name == flagsValue:
+				flags = flagsOf(v)
 			}
 		}
+	}
+	if last.Mode == plan.Live && !flags.IsZero() {
+		return []shell.Command{plan.LiveAgain(file, flags)}
 	}
 	var endpoints []string
 	for i := range p.Members {
@@ -54,6 +61,15 @@ func (st *Standing) next(p *plan.Plan, file string, records []Record) []shell.Co
 		cmd = cmd.Fill(map[string]string{"ETCD_BINARY": binary})
 	}
 	return []shell.Command{cmd}
+}
+
+// flagsOf reads the flags that a journal holds, none if it is not known what they mean.
+func flagsOf(v string) shell.Command {
+	var c shell.Command
+	if json.Unmarshal([]byte(v), &c) != nil {
+		return shell.Command{}
+	}
+	return c
 }
 
 // Newest is the run with the newest line; there must be one. A run that was refused before its first step says nothing

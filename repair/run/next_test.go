@@ -48,6 +48,11 @@ func TestNext(t *testing.T) {
 			run("2", "live", "failed", `,"step":"05-stop-node1"`),
 			[]string{"etcd-medic repair apply " + quoted + " --mode live --endpoints 'https://[::1]:1,https://b:2' " +
 				"--cacert CA.crt --cert CLIENT.crt --key CLIENT.key --user root"}},
+		{run("2", "live", "run", "") + run("2", "live", "note", `,"values":{"endpoint:node1":"http://b:2","flags":`+
+			`"[\"--endpoints\",\"http://b:2,http://c:3\",\"--hook-stop\",\"ssh -- \\\"$N\\\" halt\"]"}`) +
+			run("2", "live", "failed", `,"step":"05-stop-node1"`),
+			[]string{"etcd-medic repair apply " + quoted + " --mode live --endpoints http://b:2,http://c:3 " +
+				`--hook-stop 'ssh -- "$N" halt'`}},
 		{run("3", "rehearse", "run", "") + run("3", "rehearse", "end", "") + // the clock was set back after it
 			run("2", "clone", "run", "") + run("2", "clone", "begin", `,"step":"01-clone-node3"`),
 			[]string{"etcd-medic repair apply " + quoted + " --mode clone -o OUT"}},

@@ -118,6 +118,18 @@ func (s *runState) noteDirs() error {
 	return s.j.write(Record{State: StateNote, Values: dirs})
 }
 
+// noteFlags records the flags of the command, for the one that continues.
+func (s *runState) noteFlags() error {
+	b, err := json.Marshal(s.live.Flags)
+	if err != nil || s.live.Flags.IsZero() || s.j.value(flagsValue) == string(b) {
+		return err
+	}
+	return s.note("", flagsValue, string(b))
+}
+
+// flagsValue is the name of the value of a journal that holds the flags of a live repair.
+const flagsValue = "flags"
+
 // planFile is the plan next to the journal.
 func (s *runState) planFile() string { return trimJournal(s.j.path) }
 

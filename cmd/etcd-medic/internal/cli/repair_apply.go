@@ -2,11 +2,13 @@ package cli
 
 import (
 	"context"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/repair/plan"
@@ -113,6 +115,7 @@ func newRepairApplyCmd(s *Streams, run func(context.Context, *repairApplyOptions
 				}
 				o.live.Endpoints = bareURLs(urls) // the members say which member of the plan each is
 			}
+			o.live.Flags = sameAgain(cmd.Flags(), o.live.Endpoints, args[1:])
 			return run(cmd.Context(), o)
 		},
 	}
@@ -199,6 +202,45 @@ func (o *repairApplyOptions) prepare(ctx context.Context, s *Streams, args []str
 		o.live.Prompt = s.prompt()
 	}
 	return o.fill(s)
+}
+
+// sameAgain are the endpoints, flags and sources of a live repair for the command that continues it. It leaves out the
+// password, and consents, which are for what was shown then.
+func sameAgain(f *pflag.FlagSet, endpoints, sources []string) shell.Command {
+	out := shell.Command{}.With("--endpoints", strings.Join(endpoints, ","))
+	f.Visit(func(f *pflag.Flag) {
+		values := []string{f.Value.String()}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		}
+		for _, v := range values {
+			switch f.Name {
+			case "user":
+				v, _, _ = strings.Cut(v, ":")
+			case "cacert", "cert", "key", "password-file", "backup", "verify-with":
+				v = absolute(v)
+			case "hook-stop", "hook-wipe", "hook-start", "hook-timeout", "data-dir", "quorum-wait", "wal-dir":
+			case "no-member-snapshots":
+				out = out.With("--" + f.Name + "=" + v)
+				continue
+			default:
+				continue
+			}
+			out = out.With("--"+f.Name, v)
+		}
+	})
+	for _, s := range sources {
+		out = out.With(shell.Operand(s))
+	}
+	return out
+}
+
+// absolute is the path of a file for commands that are typed in another folder.
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil && path != "" {
+		return abs
+	}
+	return path
 }
 
 // modeHint is the command of the way that the plan recommends, or the modes if the plan cannot be read.
