@@ -102,6 +102,9 @@ type Round struct {
 	// Revision is the revision of hashes and keys, 0 if they were not compared.
 	Revision int64
 	Members  []Seen
+	// Unasked are the members that the cluster lists and the watch does not ask, by name or ID. It is empty if a member
+	// did not answer: that may be one of them.
+	Unasked []string
 }
 
 // Event is a divergence that was found, or that is over.

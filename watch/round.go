@@ -1,9 +1,11 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -79,6 +81,7 @@ func (a *asker) round(ctx context.Context, now time.Time, hash, buckets bool) Ro
 	})
 	oncePerMember(r.Members)
 	a.name(ctx, r.Members)
+	r.Unasked = a.unasked(r.Members)
 	a.small(ctx, r.Members, buckets)
 	if hash {
 		a.content(ctx, &r)
@@ -124,12 +127,15 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// name sets the names of members. A member without a known name gets its endpoint.
+// name sets the names of members, as the first that answers lists them, and each that is not among those. A member
+// without a known name gets its endpoint.
 func (a *asker) name(ctx context.Context, seen []Seen) {
+	asked := false
 	for i := range seen {
-		if seen[i].Err != nil || a.names[seen[i].First.ID] != "" {
+		if seen[i].Err != nil || asked && a.names[seen[i].First.ID] != "" {
 			continue
 		}
+		asked = true
 		ctx, cancel := context.WithTimeout(ctx, a.timeout)
 		if names, err := a.members[i].Names(ctx); err == nil {
 			for id, n := range names { // what a member is called reaches labels, logs and the hook
@@ -144,6 +150,22 @@ func (a *asker) name(ctx context.Context, seen []Seen) {
 			seen[i].Name = seen[i].Endpoint
 		}
 	}
+}
+
+// unasked returns the members that are listed and did not answer here, if all that are asked answered.
+func (a *asker) unasked(seen []Seen) (out []string) {
+	rest := maps.Clone(a.names)
+	for i := range seen {
+		if seen[i].Err != nil {
+			return nil
+		}
+		delete(rest, seen[i].First.ID)
+	}
+	for id, name := range rest {
+		out = append(out, cmp.Or(name, fmt.Sprintf("%x", id)))
+	}
+	slices.Sort(out)
+	return out
 }
 
 // small asks for auth and alarms. A member that refuses them, for lack of permission, is still compared in everything
@@ -293,6 +315,9 @@ func (r *Round) answered() (n int) {
 
 // compared reports whether the content of every member was compared with that of another one.
 func (r *Round) compared() bool {
+	if len(r.Unasked) > 0 {
+		return false
+	}
 	for i := range r.Members {
 		if r.Members[i].Err != nil || r.NotCompared(i) != "" {
 			return false

@@ -63,6 +63,7 @@ type Watcher struct {
 	kept           int
 	down           map[string]bool
 	mute           map[string]bool // members that give no hash
+	unasked        []string        // members that are not watched
 
 	mu   sync.Mutex
 	last time.Time
@@ -204,6 +205,11 @@ func (w *Watcher) log(r *Round) {
 		case s.Hash != nil && was:
 			w.o.Log.Info("content is compared again", "endpoint", s.Endpoint, "member", s.Name)
 			delete(w.mute, s.Endpoint)
+		}
+	}
+	if !slices.Equal(r.Unasked, w.unasked) && r.answered() == len(r.Members) {
+		if w.unasked = r.Unasked; len(r.Unasked) > 0 {
+			w.o.Log.Warn("the cluster lists members that are not watched", "members", r.Unasked)
 		}
 	}
 	w.o.Log.Debug("round", "members", len(r.Members), "answered", r.answered(), "revision", r.Revision)

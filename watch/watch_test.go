@@ -1,11 +1,14 @@
 package watch
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net/http/httptest"
 	"os"
@@ -43,6 +46,8 @@ type fake struct {
 	// alone is a member that knows no leader, authAsked how often its auth was asked for.
 	alone     bool
 	authAsked int
+	// names are what it lists, node1 to node3 if nil.
+	names map[uint64]string
 }
 
 func member(id uint64) *fake {
@@ -113,6 +118,9 @@ func (f *fake) Alarms(context.Context) (map[uint64][]string, error) {
 	return map[uint64][]string{1: {"NOSPACE"}}, nil
 }
 func (f *fake) Names(context.Context) (map[uint64]string, error) {
+	if f.names != nil {
+		return maps.Clone(f.names), nil
+	}
 	return map[uint64]string{1: "node1", 2: "node2", 3: "node3"}, nil
 }
 func (f *fake) Metrics(context.Context) ([]byte, error) {
@@ -275,7 +283,7 @@ func TestEvidenceAndHook(t *testing.T) {
 	}
 	fs, ms := cluster()
 	w := watcher(ms, Options{Keep: filepath.Join(dir, "kept"), Hook: hook})
-	w.ask.names = map[uint64]string{1: "a", 2: "$(touch " + dir + "/pwned); rm x", 3: "c"}
+	fs[0].names = map[uint64]string{1: "a", 2: "$(touch " + dir + "/pwned); rm x", 3: "c"}
 	fs[1].auth = 2
 	fs[2].down = true
 	rounds(w, 3, func(int) { fs[0].applied, fs[1].applied = 9, 9 })
@@ -365,6 +373,36 @@ func TestOnce(t *testing.T) {
 	fs[1].down = true
 	if r, _, err = watcher(ms, Options{}).Once(context.Background(), 0); err != nil || Compared(&r) {
 		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestUnasked: members that the cluster lists and the watch does not ask are named, and the others are not all members
+// that agree. A member that does not answer may be one of them. One that is added later is noticed, and logged once.
+func TestUnasked(t *testing.T) {
+	fs, ms := cluster()
+	for _, f := range fs {
+		f.applied = 20
+	}
+	var log bytes.Buffer
+	w := watcher(ms[:2], Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	r, es, err := w.Once(t.Context(), 0)
+	if err != nil || len(es) > 0 || Compared(&r) || !slices.Equal(r.Unasked, []string{"node3"}) {
+		t.Errorf("%+v, %v, %v", r, es, err)
+	}
+	fs[0].names = map[uint64]string{1: "node1", 2: "node2"}
+	if r, _ := w.Round(t.Context()); r.Unasked != nil {
+		t.Errorf("all are asked: %+v", r)
+	}
+	fs[0].names[0xab], fs[1].down = "", true
+	if r, _ := w.Round(t.Context()); r.Unasked != nil {
+		t.Errorf("one does not answer: %+v", r)
+	}
+	fs[1].down = false
+	if r, _ := w.Round(t.Context()); !slices.Equal(r.Unasked, []string{"ab"}) {
+		t.Errorf("one was added and has no name yet: %+v", r)
+	}
+	if n := strings.Count(log.String(), "members that are not watched"); n != 2 {
+		t.Errorf("logged %d times:\n%s", n, log.String())
 	}
 }
 

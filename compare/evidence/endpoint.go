@@ -13,10 +13,12 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
@@ -55,7 +57,8 @@ func isEndpoint(where string) bool {
 type ListedMember struct{ Name, URL string }
 
 // Members is MemberList without what is not needed to reach the members. A member without a client URL has never
-// started, so its URL is empty. The member that answered keeps the URL by which it was reached.
+// started, so its URL is empty. The member that answered keeps the URL by which it was reached. A URL that others list
+// too, as that of a load balancer, is taken only if there is no other.
 func (a *Access) Members(ctx context.Context, endpoints []string) ([]ListedMember, error) {
 	r, endpoint, err := a.MemberList(ctx, endpoints)
 	if err != nil {
@@ -63,16 +66,26 @@ func (a *Access) Members(ctx context.Context, endpoints []string) ([]ListedMembe
 	}
 	var out []ListedMember
 	for _, m := range r.Members {
+		urls := m.ClientURLs
+		if m.ID == r.Header.GetMemberId() {
+			urls = append([]string{endpoint}, urls...)
+		}
 		l := ListedMember{Name: m.Name}
-		switch {
-		case m.ID == r.Header.GetMemberId():
-			l.URL = endpoint
-		case len(m.ClientURLs) > 0:
-			l.URL = m.ClientURLs[0]
+		for i, u := range slices.Backward(urls) {
+			if i == 0 && l.URL == "" || !listedByOther(r.Members, m.ID, u) {
+				l.URL = u
+			}
 		}
 		out = append(out, l)
 	}
 	return out, nil
+}
+
+// listedByOther reports whether another member than that of the ID lists a client URL.
+func listedByOther(list []*etcdserverpb.Member, id uint64, url string) bool {
+	return slices.ContainsFunc(list, func(m *etcdserverpb.Member) bool {
+		return m.ID != id && slices.Contains(m.ClientURLs, url)
+	})
 }
 
 // MemberList asks the endpoints in order for the list of members until one answers, and returns that endpoint. The

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -120,6 +121,23 @@ func TestSnapshotOfABusyOldMember(t *testing.T) {
 	m := open(t, evidence.Spec{Where: busy.serve(t)}).Members[0]
 	if !m.MayHoldMore() || m.AppliedMin != 40 || m.AppliedMax != 1000 {
 		t.Errorf("applied %d to %d, may hold more: %v", m.AppliedMin, m.AppliedMax, m.MayHoldMore())
+	}
+}
+
+// TestMembersWithASharedURL: a URL that several members list, as that of a load balancer, is not taken for a member that
+// has another one, also if the list came from there. Where there is no other the members have the same.
+func TestMembersWithASharedURL(t *testing.T) {
+	m := &runningMember{id: 1}
+	where := m.serve(t)
+	m.list = []*pb.Member{{ID: 1, Name: "node1", ClientURLs: []string{where, "http://one:2379"}},
+		{ID: 2, Name: "node2", ClientURLs: []string{"http://two:2379", where}},
+		{ID: 3, Name: "node3", ClientURLs: []string{where}}, {ID: 4, Name: "node4", ClientURLs: []string{where}}}
+	access := evidence.Access{DialTimeout: 2 * time.Second}
+	list, err := access.Members(t.Context(), []string{where})
+	want := []evidence.ListedMember{{Name: "node1", URL: "http://one:2379"}, {Name: "node2", URL: "http://two:2379"},
+		{Name: "node3", URL: where}, {Name: "node4", URL: where}}
+	if err != nil || !slices.Equal(list, want) {
+		t.Errorf("%v, %v, want %v", list, err, want)
 	}
 }
 

@@ -81,7 +81,7 @@ func newWatchCmd(s *Streams, run func(context.Context, *watchOptions) error) *co
 				return err
 			}
 			o.endpoints = bareURLs(urls)
-			if err := o.check(); err != nil {
+			if err := o.check(flagIs(cmd, "cluster", "true")); err != nil {
 				return err
 			}
 			return run(cmd.Context(), o)
@@ -109,7 +109,8 @@ func newWatchCmd(s *Streams, run func(context.Context, *watchOptions) error) *co
 	return cmd
 }
 
-func (o *watchOptions) check() error {
+// check checks the flags. listed is true if the endpoints are those that the cluster lists.
+func (o *watchOptions) check(listed bool) error {
 	switch {
 	case o.format != render.Table && o.format != render.JSON:
 		return usagef("want table or json", "-w %s: this command has no rows", o.format)
@@ -130,7 +131,11 @@ func (o *watchOptions) check() error {
 		if !evidence.IsEndpoint(e) {
 			return usagef("http(s)://HOST:PORT", "%q is not a client URL", e)
 		}
-		if seen[e] {
+		switch {
+		case seen[e] && listed:
+			return usagef("--endpoints URL,URL,... with a URL of each member, without --cluster",
+				"the cluster lists %s for several members: it is unknown which of them answers there", e)
+		case seen[e]:
 			return usagef("name each member once", "%s is named twice", e)
 		}
 		seen[e] = true
@@ -208,11 +213,13 @@ const oncePause = 2 * time.Second
 
 // onceResult is the output of --once.
 type onceResult struct {
-	SchemaVersion int           `json:"schemaVersion"`
-	Compared      bool          `json:"compared"`
-	Revision      *int64        `json:"revision"`
-	Members       []onceMember  `json:"members"`
-	Divergences   []watch.Event `json:"divergences"`
+	SchemaVersion int  `json:"schemaVersion"`
+	Compared      bool `json:"compared"`
+	// Unasked are the members that the cluster lists and no endpoint is given for.
+	Unasked     []string      `json:"unasked,omitempty"`
+	Revision    *int64        `json:"revision"`
+	Members     []onceMember  `json:"members"`
+	Divergences []watch.Event `json:"divergences"`
 }
 
 // onceMember is what a member said; what is not known is nil.
@@ -238,7 +245,7 @@ func (o *watchOptions) runOnce(ctx context.Context, w *watch.Watcher) error {
 	if err != nil {
 		return err
 	}
-	res := onceResult{SchemaVersion: 1, Compared: watch.Compared(&r), Divergences: events}
+	res := onceResult{SchemaVersion: 1, Compared: watch.Compared(&r), Unasked: r.Unasked, Divergences: events}
 	if r.Revision > 0 {
 		res.Revision = &r.Revision
 	}
@@ -294,6 +301,9 @@ func (o *watchOptions) print(res *onceResult) error {
 	default:
 		fmt.Fprintf(&b, "not all members could be compared\n")
 	}
+	if len(res.Unasked) > 0 {
+		fmt.Fprintf(&b, "  not asked: %s, which the cluster lists too\n", strings.Join(res.Unasked, ", "))
+	}
 	for _, e := range res.Divergences {
 		fmt.Fprintf(&b, "  %-9s %s: %s\n", e.Kind, strings.Join(e.Members, ", "), e.Detail)
 	}
@@ -303,6 +313,8 @@ func (o *watchOptions) print(res *onceResult) error {
 	switch silent := slices.ContainsFunc(res.Members, func(m onceMember) bool { return m.Error != "" }); {
 	case len(res.Divergences) == 0 && silent:
 		fmt.Fprintf(&b, "next: start the members that do not answer, or name their URLs, and run again\n")
+	case len(res.Divergences) == 0 && len(res.Unasked) > 0:
+		fmt.Fprintf(&b, "next: name the URLs of all members, or give one and --cluster, and run again\n")
 	case len(res.Divergences) > 0:
 		fmt.Fprintf(&b, "next: on the host of every member, %s\n",
 			shell.Format("etcd-medic collect -o <MEMBER>.tar.zst"))
