@@ -57,6 +57,9 @@ func (r *runner) startAgain(ctx context.Context, m *plan.Member) error {
 	if r.running(ctx, m) || !r.sandbox && r.startedNow(m) {
 		return nil
 	}
+	if err := r.startsEmpty(ctx, m); err != nil {
+		return err
+	}
 	return r.host.start(ctx, m, startHow{empty: true, initialCluster: r.j.value("initial:" + m.Name)})
 }
 

@@ -338,8 +338,8 @@ func (cl *cluster) noOtherLearner(ctx context.Context, m *plan.Member) error {
 	mine := joined(list, m)
 	for _, l := range list {
 		if l.GetIsLearner() && l != mine {
-			return fmt.Errorf("member %x is a learner already, and not one of this step: is someone else at work? %s",
-				l.GetID(), cl.ifUnwanted(l))
+			return ifUntouched(mine == nil, fmt.Errorf("member %x is a learner already, and not one of this step: is "+
+				"someone else at work? %s", l.GetID(), cl.ifUnwanted(l)))
 		}
 	}
 	return nil

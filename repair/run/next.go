@@ -48,6 +48,7 @@ func (st *Standing) next(p *plan.Plan, file string, records []Record) []shell.Co
 		}
 	}
 	if last.Mode == plan.Live && !flags.IsZero() {
+		st.NextComplete = true
 		return []shell.Command{plan.LiveAgain(file, flags)}
 	}
 	var endpoints []string

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/etcd-medic/etcd-medic/repair/plan"
@@ -80,6 +81,9 @@ func TestNext(t *testing.T) {
 		}
 		if !slices.Equal(shell.Texts(st.NextArgs), st.Next) {
 			t.Errorf("the lists of arguments are of other commands: %q", shell.Texts(st.NextArgs))
+		}
+		if complete := strings.Contains(tc.journal, "--hook-stop"); complete != st.NextComplete {
+			t.Errorf("%s: complete is %v", tc.journal, st.NextComplete)
 		}
 		for _, r := range st.Runs {
 			for _, s := range r.Steps {

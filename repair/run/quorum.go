@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -34,6 +33,9 @@ type voter struct {
 	// true when a linearizable read through it works too. why says what is missing.
 	answers, healthy bool
 	why              string
+	// leaderless is true when it votes and only lacks a leader. unwanted says what to do if the plan does not know it.
+	leaderless bool
+	unwanted   string
 	// runs is true when its server answers, whatever it lacks. listed is its row in the member list, nil in tests.
 	runs   bool
 	listed *etcdserverpb.Member
@@ -55,6 +57,8 @@ type ruling struct {
 	text    string
 	missing []voter
 	need    int
+	// leaderless is true when the voters that run are too few to elect a leader: until then the list cannot be changed.
+	leaderless bool
 	// caution is what an operator should know about a step that is allowed although the cluster tolerates no further
 	// failure.
 	caution string
@@ -90,16 +94,24 @@ func (h *headcount) decides() ruling {
 	if h.problem != "" {
 		return ruling{text: "the cluster does not say who votes: " + h.problem, need: 1}
 	}
-	answer, missing := 0, []voter{}
+	answer, leaderless, missing := 0, 0, []voter{}
+	var silent []voter
 	for _, v := range h.voters {
 		if v.answers {
 			answer++
+			continue
+		}
+		if missing = append(missing, v); v.leaderless {
+			leaderless++
 		} else {
-			missing = append(missing, v)
+			silent = append(silent, v)
 		}
 	}
 	need := plan.Majority(len(h.voters))
-	switch {
+	switch runs := answer + leaderless; {
+	case leaderless > 0 && runs < need: // they wait for the others
+		return ruling{text: fmt.Sprintf("%d of %d voters run, %d are needed to elect a leader", runs, len(h.voters),
+			need), missing: silent, need: need - runs, leaderless: true}
 	case answer < need:
 		return ruling{text: fmt.Sprintf("%d of %d voters answer, %d are needed to decide anything", answer,
 			len(h.voters), need), missing: missing, need: need - answer}
@@ -263,7 +275,7 @@ func (vs *voters) listOf(ctx context.Context, m *plan.Member, own bool) ([]*etcd
 func (vs *voters) examine(ctx context.Context, v *voter) {
 	if v.m == nil {
 		if v.why = "the plan does not know it"; v.listed != nil {
-			v.why += "; " + vs.ifUnwanted(v.listed)
+			v.unwanted = vs.ifUnwanted(v.listed)
 		}
 		return
 	}
@@ -285,7 +297,7 @@ func (vs *voters) examine(ctx context.Context, v *voter) {
 	case st.IsLearner:
 		v.why = "it is a learner still"
 	case st.Leader == 0:
-		v.why = "it knows no leader"
+		v.why, v.leaderless = "it knows no leader", true
 	default:
 		v.answers = true
 	}
@@ -430,39 +442,6 @@ func (vs *voters) askOn(ctx context.Context, now *ruling, waited time.Duration) 
 		return fmt.Errorf("%w (%w): %s", errNoMajority, err, now.waits())
 	}
 	return err
-}
-
-// waits says what is missing and which members would help.
-func (w *ruling) waits() string {
-	var who []string
-	for _, v := range w.missing {
-		who = append(who, fmt.Sprintf("%s (%s)", v.name, v.why))
-	}
-	switch {
-	case len(who) == 0:
-		return w.text
-	case w.need == 0 || w.need >= len(who):
-		return w.text + "; it waits for " + strings.Join(who, " and ")
-	}
-	return fmt.Sprintf("%s; it waits for %d of %s", w.text, w.need, strings.Join(who, ", "))
-}
-
-// bringBack are the commands that start the voters that are missing.
-func (w *ruling) bringBack(p *plan.Plan) []string {
-	var out []string
-	for _, v := range w.missing {
-		if v.runs || v.m == nil {
-			out = append(out, v.name+": "+v.why)
-			continue
-		}
-		out = append(out, fmt.Sprintf("%s: %s; start it on its own data dir, one of:", v.name, v.why))
-		for _, c := range plan.StepStart.ByHand(p, v.m) {
-			if c.With != "etcdctl" {
-				out = append(out, "  "+c.Prefix()+c.Run)
-			}
-		}
-	}
-	return out
 }
 
 // lacks says what a failed step lacked of the voters; noVoters when it failed for another reason. The step is repeated

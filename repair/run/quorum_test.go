@@ -118,6 +118,32 @@ func TestQuorumRules(t *testing.T) {
 	}
 }
 
+// TestNoLeader: voters that run and know no leader wait for the others, so the others are named. Nothing is removed
+// from the list of such a cluster, also not a member that someone else has added. If enough of them run an election is
+// under way.
+func TestNoLeader(t *testing.T) {
+	h := headcountOf(4, []uint64{1, 2, 3, 4}, nil)
+	h.voters[0].why, h.voters[0].leaderless, h.voters[0].runs = "it knows no leader", true, true
+	h.voters[2].why, h.voters[2].leaderless, h.voters[2].runs = "it knows no leader", true, true
+	h.voters[3].why, h.voters[3].unwanted = "the plan does not know it", "if 4 is not wanted: remove it"
+	now := h.mayRemove("node2", 2)
+	if want := "2 of 4 voters run, 3 are needed to elect a leader; it waits for 1 of node2 (it does not answer), " +
+		"node4 (the plan does not know it; once there is a leader, if 4 is not wanted: remove it)"; now.waits() != want {
+		t.Errorf("%s\nwant %s", now.waits(), want)
+	}
+	h.voters[1].why, h.voters[1].leaderless = "it knows no leader", true
+	now = h.decides()
+	if got := now.waits(); now.allowed || !strings.HasPrefix(got, "0 of 4 voters answer, 3 are needed to decide anything; "+
+		"it waits for 3 of node1 (it knows no leader)") || !strings.Contains(got, "it; if 4 is not wanted: remove it)") {
+		t.Errorf("%s", got)
+	}
+	now = ruling{missing: h.voters[3:]}
+	if got := now.bringBack(nil); len(got) != 1 || got[0] != "node4: the plan does not know it; if 4 is not wanted: "+
+		"remove it" {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestExamine: a voter counts if it runs, is the member that is listed, of this cluster, and knows a leader.
 func TestExamine(t *testing.T) {
 	for why, set := range map[string]func(*fakeCluster, *voter){
@@ -136,6 +162,9 @@ func TestExamine(t *testing.T) {
 		v := &voter{id: 2, name: "node2", m: c.r.plan.Member("node2")}
 		set(c, v)
 		c.r.examine(t.Context(), v)
+		if v.leaderless != (why == "it knows no leader") {
+			t.Errorf("%q: leaderless %v", why, v.leaderless)
+		}
 		if v.why != why || v.answers != (why == "") || v.healthy != (why == "") {
 			t.Errorf("%q, want %q: %+v", v.why, why, v)
 		}

@@ -118,7 +118,7 @@ func (s *runState) noteDirs() error {
 	return s.j.write(Record{State: StateNote, Values: dirs})
 }
 
-// noteFlags records the flags of the command, for the one that continues.
+// noteFlags records the flags of the command, so that status can repeat them.
 func (s *runState) noteFlags() error {
 	b, err := json.Marshal(s.live.Flags)
 	if err != nil || s.live.Flags.IsZero() || s.j.value(flagsValue) == string(b) {

@@ -20,6 +20,8 @@ type Standing struct {
 	Next []string `json:"next"`
 	// NextArgs are the same commands as lists of arguments.
 	NextArgs []shell.Command `json:"nextArgs"`
+	// NextComplete is true if the next command has the flags with which a live run was begun.
+	NextComplete bool `json:"nextComplete,omitempty"`
 	// last is the index of the run that wrote the last line. A clock may have been set back since the line before.
 	last int
 }

@@ -84,7 +84,10 @@ func standingSheet(st *run.Standing, file string) render.Sheet {
 		next.Lines = []string{"it continues from the first step that is not done; what a step changes and how to " +
 			"undo " +
 			"it is in the plan:"}
-		if last.Mode == plan.Live {
+		switch {
+		case last.Mode == plan.Live && st.NextComplete:
+			next.Lines = append(next.Lines, "with the flags of the run, without its password and --accept-lost-writes:")
+		case last.Mode == plan.Live:
 			next.Lines = append(next.Lines, "add the hooks, data dirs and login that the run was started with:")
 		}
 	}

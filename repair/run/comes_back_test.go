@@ -1,0 +1,65 @@
+package run
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/etcd-medic/etcd-medic/repair/plan"
+)
+
+// movingHost moves a data dir when it is asked to, if it is there.
+type movingHost struct {
+	*fakeCluster
+	dir    string
+	moves  bool
+	starts int
+}
+
+func (h *movingHost) aside(context.Context, *plan.Member) (string, error) {
+	if h.moves {
+		return "", os.Rename(h.dir, h.dir+".aside")
+	}
+	return "", nil
+}
+
+func (h *movingHost) start(ctx context.Context, m *plan.Member, how startHow) error {
+	h.starts++
+	return h.fakeCluster.start(ctx, m, how)
+}
+
+// TestOldDataDirComesBack: a server that someone started while its data dir was moved leaves one under the old ID, with
+// which no server joins. It is moved aside before the member is started, not waited for in vain.
+func TestOldDataDirComesBack(t *testing.T) {
+	c, m, from := oldDirRunner(t, 60)
+	h := &movingHost{fakeCluster: c, dir: filepath.Join(t.TempDir(), "data")}
+	if err := os.CopyFS(h.dir, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+	c.r.host, c.r.live.DataDirs = h, map[string]string{"node2": h.dir}
+	if err := c.r.startsEmpty(t.Context(), m); err != nil || len(c.r.out.Notes) > 0 {
+		t.Fatalf("a member that has its ID still starts on its data dir: %v, %q", err, c.r.out.Notes)
+	}
+	if err := c.r.note("x", "id:node2", "abc"); err != nil {
+		t.Fatal(err)
+	}
+	step := &plan.Step{ID: "x", Kind: plan.StepStartEmpty, Member: "node2"}
+	wantError(t, "it runs", c.r.startAgain(t.Context(), m), "node2 runs on its old data dir "+h.dir)
+	c.set(uint64(m.ID), false)
+	_, err := doStartEmpty(t.Context(), c.r, step)
+	wantError(t, "it is not moved", err, "is still at "+h.dir)
+	if h.moves = true; h.starts > 0 {
+		t.Error("it is started on its old data dir")
+	}
+	if err := c.r.startAgain(t.Context(), m); err != nil || h.starts != 1 {
+		t.Errorf("started %d times: %v", h.starts, err)
+	}
+	if _, err := os.Stat(h.dir); err == nil || !slices.ContainsFunc(c.r.out.Notes, func(s string) bool {
+		return strings.Contains(s, "a data dir of node2 under its old ID c834da0311299bc7 is at "+h.dir+" again")
+	}) {
+		t.Errorf("%v, %q", err, c.r.out.Notes)
+	}
+}
