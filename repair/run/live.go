@@ -32,6 +32,8 @@ type LiveOptions struct {
 	HookTimeout time.Duration
 	// DataDirs are the members' data dirs on their hosts by name; "" is that of members that are not named.
 	DataDirs map[string]string
+	// WALDirs are the WAL folders of servers with --wal-dir in the same way.
+	WALDirs map[string]string
 	// Backup is the file for the snapshot of the best member, by default next to the plan. Snapshots of the members
 	// that are removed get its name with theirs in it.
 	Backup string

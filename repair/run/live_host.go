@@ -288,9 +288,12 @@ func (f *liveHost) instructions(m *plan.Member, what string, hand []plan.Command
 func (f *liveHost) dataDir(m *plan.Member) string { return f.o.dataDir(m) }
 
 // dataDir is the member's data dir on its host, "" when it is unknown.
-func (o *LiveOptions) dataDir(m *plan.Member) string {
+func (o *LiveOptions) dataDir(m *plan.Member) string { return givenFor(o.DataDirs, m) }
+
+// givenFor is what is given for a member, or for all members, "" if neither is.
+func givenFor(given map[string]string, m *plan.Member) string {
 	for _, n := range []string{m.Name, m.ServerName(), ""} {
-		if d := o.DataDirs[n]; d != "" {
+		if d := given[n]; d != "" {
 			return d
 		}
 	}

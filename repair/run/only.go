@@ -77,23 +77,52 @@ type oldDir struct {
 }
 
 // findOldDir returns the member's old data dir if it can be read from here. It may be at its path on the host, under
-// the name that our commands give it when they move it aside, or where a hook put a copy. Only a dir with the member's
-// ID counts.
+// the name that our commands give it when they move it aside, or where a hook has put a copy. Only a dir with the
+// member's ID counts, which its log has: inside, or where the server has its --wal-dir.
 func (ld *leftDirs) findOldDir(ctx context.Context, m *plan.Member, places []string) (string, *evidence.Set) {
 	for _, dir := range places {
 		if st, err := os.Stat(dir); err != nil || !st.IsDir() {
 			continue
 		}
-		set, err := evidence.Open(ctx, []evidence.Spec{{Name: m.Name, Where: dir}}, evidence.Options{})
-		if err != nil {
-			continue
+		for _, wal := range append([]string{""}, ld.oldWALs(m, dir)...) {
+			set, err := evidence.Open(ctx, []evidence.Spec{{Name: m.Name, Where: dir, WALDir: wal}},
+				evidence.Options{})
+			if err != nil {
+				continue
+			}
+			if len(set.Members) == 1 && set.Members[0].MemberID == m.ID && set.Members[0].ClusterID != 0 {
+				return dir, set
+			}
+			_ = set.Close() // only read
 		}
-		if len(set.Members) == 1 && set.Members[0].MemberID == m.ID && set.Members[0].ClusterID != 0 {
-			return dir, set
-		}
-		_ = set.Close() // only read
 	}
 	return "", nil
+}
+
+// oldWALs are the places where the log of a member with --wal-dir may be readable from here, for one place of its data
+// dir. A log that was moved is not that of a data dir in its place, which may be the new one.
+func (ld *leftDirs) oldWALs(m *plan.Member, dir string) []string {
+	wal := ""
+	if ld.live != nil {
+		wal = givenFor(ld.live.WALDirs, m)
+	}
+	switch {
+	case wal == "":
+		return nil
+	case dir == ld.live.dataDir(m):
+		return []string{wal}
+	}
+	return append(movedNextTo(wal), wal)
+}
+
+// movedNextTo lists the folders next to dir whose names begin with its name, as those of folders that were moved aside.
+func movedNextTo(dir string) []string {
+	// one that cannot be listed has none that can be read
+	moved, _ := folder.Match(filepath.Dir(dir), "*")
+	return slices.DeleteFunc(moved, func(x string) bool {
+		rest, ok := strings.CutPrefix(filepath.Base(x), filepath.Base(dir))
+		return !ok || rest == ""
+	})
 }
 
 // oldDirs are the places where the member's old data dir may be readable from here: while it is in its place, and once
@@ -104,13 +133,7 @@ func (ld *leftDirs) oldDirs(m *plan.Member) (before, after []string) {
 	}
 	if dir := ld.live.dataDir(m); dir != "" {
 		before = append(before, dir)
-		// one that cannot be listed has none that can be read
-		moved, _ := folder.Match(filepath.Dir(dir), "*")
-		moved = slices.DeleteFunc(moved, func(x string) bool {
-			rest, ok := strings.CutPrefix(filepath.Base(x), filepath.Base(dir))
-			return !ok || rest == ""
-		})
-		after = slices.Concat(moved, []string{dir})
+		after = slices.Concat(movedNextTo(dir), []string{dir})
 	}
 	return before, append([]string{AsidePath(ld.planFile(), m)}, after...)
 }

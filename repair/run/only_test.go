@@ -110,6 +110,52 @@ func TestOnlyHeldElsewhere(t *testing.T) {
 	}
 }
 
+// TestOnlyHeldWithAWALDir: the log of a server with --wal-dir is found in its place and where it was moved, with the data
+// dir where that is. A moved log does not make the old data dir of one that is in its place again: that is the new one.
+func TestOnlyHeldWithAWALDir(t *testing.T) {
+	c, m, dir := leftDir(t, nil)
+	base := t.TempDir()
+	data, wal := filepath.Join(base, "data"), filepath.Join(base, "wal")
+	if err := os.CopyFS(data, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(filepath.Join(data, "member", "wal"), wal); err != nil {
+		t.Fatal(err)
+	}
+	c.r.live.DataDirs = map[string]string{"node2": data}
+	before, _ := c.r.left.oldDirs(m)
+	find := func(places []string) string {
+		at, set := c.r.left.findOldDir(t.Context(), m, places)
+		if set != nil {
+			_ = set.Close()
+		}
+		return at
+	}
+	if at := find(before); at != "" {
+		t.Errorf("without its log %s is taken for that of node2", at)
+	}
+	c.r.live.WALDirs = map[string]string{"": wal}
+	if at := find(before); at != data {
+		t.Errorf("with its log %q is found", at)
+	}
+	if err := os.Rename(wal, wal+".aside"); err != nil {
+		t.Fatal(err)
+	}
+	if at := find(before); at != "" {
+		t.Errorf("with a log that was moved %s is taken for the old data dir", at)
+	}
+	if err := os.Rename(data, data+".aside"); err != nil {
+		t.Fatal(err)
+	}
+	_, after := c.r.left.oldDirs(m)
+	if err := c.r.left.keepOnly(t.Context(), &plan.Step{ID: "x"}, m, after, true); err != nil {
+		t.Fatal(err)
+	}
+	if o := c.r.onlyHeld(); len(o) != 1 || o[0].Dir != data+".aside" || o[0].Keys != 2 {
+		t.Errorf("%+v", o)
+	}
+}
+
 // TestOnlyHeldInItsLog: a process that was killed leaves acknowledged writes in its log that its database does not have
 // yet.
 func TestOnlyHeldInItsLog(t *testing.T) {

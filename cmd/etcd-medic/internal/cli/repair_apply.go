@@ -59,8 +59,8 @@ Live mode reports how far the members advanced since the plan's copies. It refus
 applied writes that the best member lacks and the plan does not list; --accept-lost-writes continues nevertheless. Right
 before a member is removed, its own snapshot is saved next to that of the best one (--backup), and the comparison is
 repeated. After its stop the old data dir is compared too, if it can be read here: under --data-dir, where it was moved
-to next to that, or where a hook has put a copy (ETCD_MEDIC_SET_ASIDE). The last lines name the keys that only it held,
-and the script that puts them.
+to next to that, or where a hook has put a copy (ETCD_MEDIC_SET_ASIDE). If its server has --wal-dir, give that too, as
+NAME=PATH on the member's host. The last lines name the keys that only it held, and the script that puts them.
 
 With auth on, log in as a user with role root: --user NAME and the password in --password-file, in ETCD_MEDIC_PASSWORD,
 or typed in; or with --cert and --key whose common name is root.
@@ -180,7 +180,12 @@ func (o *repairApplyOptions) prepare(ctx context.Context, s *Streams, args []str
 	if live && len(o.live.Endpoints) == 0 {
 		return usagef("--endpoints URL,…", "--mode live needs the endpoints of the running members")
 	}
-	if err := o.parse(args[1:]); err != nil {
+	given := o.walDirs
+	if live {
+		o.live.WALDirs, o.walDirs = hostWALDirs(given, args[1:])
+	}
+	err := o.parse(args[1:])
+	if o.walDirs = given; err != nil {
 		return err
 	}
 	o.file, o.Specs, o.AllowUpgrade = args[0], o.specs, o.upgrade
@@ -241,6 +246,26 @@ func absolute(path string) string {
 		return abs
 	}
 	return path
+}
+
+// hostWALDirs takes from --wal-dir what is not of a source: the WAL folders on the members' hosts.
+func hostWALDirs(given, sources []string) (hosts map[string]string, rest []string) {
+	hosts = map[string]string{}
+	for _, g := range given {
+		name, path, ok := strings.Cut(g, "=")
+		if !ok {
+			name, path = "", g
+		}
+		ofSource := slices.ContainsFunc(sources, func(s string) bool {
+			return name == "" && len(sources) == 1 || name != "" && strings.HasPrefix(s, name+"=")
+		})
+		if ofSource {
+			rest = append(rest, g)
+		} else {
+			hosts[name] = path
+		}
+	}
+	return hosts, rest
 }
 
 // modeHint is the command of the way that the plan recommends, or the modes if the plan cannot be read.
