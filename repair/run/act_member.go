@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -277,7 +278,8 @@ func promoted(ctx context.Context, r *runner, s *plan.Step) (bool, error) {
 	}
 	m := find(list, r.idOf(r.of(s)))
 	if m == nil {
-		return false, fmt.Errorf("%s (%x) is not listed", s.Member, r.idOf(r.of(s)))
+		err := cmp.Or(r.unlisted(ctx, r.of(s)), fmt.Errorf("%s (%x) is not listed", s.Member, r.idOf(r.of(s))))
+		return false, r.joinsAgain(r.of(s), err)
 	}
 	// A voter that was promoted in an earlier process still has to prove its content.
 	return !m.GetIsLearner() && r.j.value("promoted:"+s.Member) != "", nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcd-medic/etcd-medic/repair/plan"
@@ -19,6 +20,9 @@ func doWait(ctx context.Context, r *runner, s *plan.Step) (string, error) {
 	if err := r.ensureLeader(ctx, s); err != nil {
 		return "", err
 	}
+	if err := r.unlisted(ctx, m); err != nil {
+		return "", r.joinsAgain(m, err)
+	}
 	stop := r.keepAwake(ctx)
 	defer stop()
 	if err := r.startAgain(ctx, m); err != nil {
@@ -30,7 +34,48 @@ func doWait(ctx context.Context, r *runner, s *plan.Step) (string, error) {
 			detail, err = r.holdsAll(ctx, m)
 		}
 	}
-	return detail, err
+	return detail, r.joinsAgain(m, err)
+}
+
+// joinsAgain records that a member has to be added once more if it was removed since: the next run begins there.
+func (r *runner) joinsAgain(m *plan.Member, err error) error {
+	if !errors.Is(err, errUnlisted) {
+		return err
+	}
+	for _, kind := range []plan.StepKind{plan.StepSetAside, plan.StepAdd, plan.StepStartEmpty} {
+		if s := r.stepOf(kind, m.Name); s != nil {
+			err = errors.Join(err, r.j.write(Record{State: StateFailed, Step: s.ID, Detail: errUnlisted.Error()}))
+		}
+	}
+	// what abort says must not name them
+	return errors.Join(err, r.note("", "id:"+m.Name, ""), r.note("", "initial:"+m.Name, ""))
+}
+
+// errUnlisted ends the wait for a member that joined and was removed since.
+var errUnlisted = errors.New("the cluster lists a new member no more, someone has removed it")
+
+// unlisted returns an error if the cluster lists a member no more that this run has added. It says nothing if the
+// cluster does not answer now.
+func (cl *cluster) unlisted(ctx context.Context, m *plan.Member) error {
+	id := cl.idOf(m)
+	if id == uint64(m.ID) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, cl.limits.call)
+	defer cancel()
+	var list []*etcdserverpb.Member
+	err := cl.ask(ctx, cl.queryMember(), func(ctx context.Context, c *clientv3.Client) error {
+		resp, err := c.MemberList(ctx)
+		if err == nil {
+			list = resp.Members
+		}
+		return err
+	})
+	if err != nil || find(list, id) != nil {
+		return nil //nolint:nilerr // the wait itself says what does not answer
+	}
+	return permanent{fmt.Errorf("%w: %s (%s). The same command adds it once more; is someone else at work?",
+		errUnlisted, m.Name, hexID(id))}
 }
 
 // holdsAll waits until a started member has what the best member has now.
@@ -60,7 +105,11 @@ func (r *runner) startAgain(ctx context.Context, m *plan.Member) error {
 	if err := r.startsEmpty(ctx, m); err != nil {
 		return err
 	}
-	return r.host.start(ctx, m, startHow{empty: true, initialCluster: r.j.value("initial:" + m.Name)})
+	initial := r.j.value("initial:" + m.Name)
+	if list, unconfirmed, err := r.listNow(ctx); err == nil && unconfirmed == "" && find(list, r.idOf(m)) != nil {
+		initial = initialCluster(list, r.idOf(m), m.ServerName()) // someone may have changed it since
+	}
+	return r.host.start(ctx, m, startHow{empty: true, initialCluster: initial})
 }
 
 // catchUp waits until a member has applied what the best member had at goal, as long as it moves.

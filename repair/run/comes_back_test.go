@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 )
 
@@ -61,5 +63,31 @@ func TestOldDataDirComesBack(t *testing.T) {
 		return strings.Contains(s, "a data dir of node2 under its old ID c834da0311299bc7 is at "+h.dir+" again")
 	}) {
 		t.Errorf("%v, %q", err, c.r.out.Notes)
+	}
+}
+
+// TestNewMemberRemoved: someone removes the member that has just joined. It is not waited for, and the next run adds it
+// once more.
+func TestNewMemberRemoved(t *testing.T) {
+	for _, at := range []plan.StepKind{plan.StepWait, plan.StepPromote} {
+		c := newFake(t, fakePlan(t, 3, "node2"))
+		c.journal(t, filepath.Join(t.TempDir(), "plan.yaml"), func(Record, bool) {})
+		all := c.r.steps
+		i := slices.IndexFunc(all, func(s plan.Step) bool { return s.Kind == at })
+		c.r.steps = all[:i]
+		if err := c.r.run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		m := c.r.plan.Member("node2")
+		id := c.id(m)
+		c.list = slices.DeleteFunc(c.list, func(l *etcdserverpb.Member) bool { return l.GetID() == id })
+		c.set(id, false)
+		c.r.steps = all
+		err := c.r.run(t.Context())
+		wantError(t, string(at), err, "someone has removed it: node2 ("+hexID(id)+")")
+		c.r.out = &Outcome{}
+		if err := c.r.run(t.Context()); err != nil || c.id(m) == id || len(c.list) != 3 {
+			t.Errorf("%s: %v, ID %x after %x", at, err, c.id(m), id)
+		}
 	}
 }

@@ -150,6 +150,9 @@ func (f *liveHost) ready(ctx context.Context, m *plan.Member) error {
 			st, err := f.answers(ctx, m)
 			if err != nil {
 				f.forget(m)
+				if err := w.removed(ctx); err != nil {
+					return err
+				}
 				return w.look(err)
 			}
 			return f.itself(m, st)
@@ -183,6 +186,17 @@ type listening struct {
 	heard  bool
 	ends   int // how often a process was seen and then ended
 	tokens tokenWatch
+	asked  time.Time // when the member list was last asked for
+}
+
+// removed returns an error if the cluster does not list the member any more: its server ends, and none starts under its
+// ID again.
+func (l *listening) removed(ctx context.Context) error {
+	if time.Since(l.asked) < ask {
+		return nil
+	}
+	l.asked = time.Now()
+	return l.f.r.unlisted(ctx, l.m)
 }
 
 // starts is how often a process may start and end before it counts as failed.

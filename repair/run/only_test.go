@@ -110,8 +110,8 @@ func TestOnlyHeldElsewhere(t *testing.T) {
 	}
 }
 
-// TestOnlyHeldWithAWALDir: the log of a server with --wal-dir is found in its place and where it was moved, with the data
-// dir where that is. A moved log does not make the old data dir of one that is in its place again: that is the new one.
+// TestOnlyHeldWithAWALDir: the log of a server with --wal-dir is found in its place and where it was moved, with the
+// data dir where that is. A moved log does not make an old data dir of what is new in its place.
 func TestOnlyHeldWithAWALDir(t *testing.T) {
 	c, m, dir := leftDir(t, nil)
 	base := t.TempDir()
