@@ -14,10 +14,12 @@ import (
 type slowCluster struct {
 	*fakeCluster
 	starts []string
+	// initial is the initial cluster of the last start.
+	initial string
 }
 
 func (c *slowCluster) start(ctx context.Context, m *plan.Member, how startHow) error {
-	c.starts = append(c.starts, m.Name)
+	c.starts, c.initial = append(c.starts, m.Name), how.initialCluster
 	go func() {
 		time.Sleep(50 * time.Millisecond)
 		_ = c.fakeCluster.start(ctx, m, how)
@@ -51,7 +53,14 @@ func TestStartedOnce(t *testing.T) {
 	// It ends; another process of the tool goes on.
 	c.set(c.id(c.r.plan.Member("node2")), false)
 	c.r.out = &Outcome{}
+	want := c.initial
+	if err := c.r.note("", "initial:node2", want+",gone=http://gone:2380"); err != nil { // as it was before
+		t.Fatal(err)
+	}
 	if _, err := doWait(t.Context(), c.r, &all[wait]); err != nil || len(c.starts) != 2 {
 		t.Errorf("started %q, want node2 twice: %v", c.starts, err)
+	}
+	if c.initial != want || want == "" {
+		t.Errorf("started into %q, the present members are %q", c.initial, want)
 	}
 }
