@@ -87,7 +87,7 @@ func TestUnlistedForWantOfAMajority(t *testing.T) {
 	c.set(2, false)
 	c.set(3, false)
 	r := wantRefusal(t, f.unlisted(t.Context(), late))
-	wantError(t, "without", r, "needed to decide anything; it waits for")
+	wantError(t, "without", r, "needed to elect a leader; it waits for")
 	if a := r.Advice(); !strings.Contains(a, "[node2] systemctl start etcd") || strings.Contains(a, "[node1]") {
 		t.Errorf("the advice is %q", r.Advice())
 	}
