@@ -133,8 +133,8 @@ func TestNoLeader(t *testing.T) {
 	}
 	h.voters[1].why, h.voters[1].leaderless = "it knows no leader", true
 	now = h.decides()
-	if got := now.waits(); now.allowed || !strings.HasPrefix(got, "0 of 4 voters answer, 3 are needed to decide anything; "+
-		"it waits for 3 of node1 (it knows no leader)") || !strings.Contains(got, "it; if 4 is not wanted: remove it)") {
+	if got := now.waits(); now.allowed || !strings.HasPrefix(got, "0 of 4 voters answer, 3 are needed to decide "+
+		"anything; it waits for 3 of node1 (it knows no leader)") || !strings.Contains(got, "it; if 4 is not wanted: remove it)") {
 		t.Errorf("%s", got)
 	}
 	now = ruling{missing: h.voters[3:]}
