@@ -64,25 +64,35 @@ func (s *Set) expandOne(ctx context.Context, spec Spec, depth int) ([]*Source, e
 		}
 		return nil, err
 	}
-	for i := range l.nested {
-		l.nested[i].Backup = spec.Backup
-	}
-	if len(l.nested) > 0 && depth == 0 {
-		var out []*Source
-		for _, n := range l.nested {
-			sub, err := s.expandOne(ctx, n, depth+1)
-			if err != nil {
-				s.Failed = append(s.Failed, FailedSource{Spec: n, Err: err})
-			}
-			if len(l.nested) == 1 && len(sub) == 1 {
-				sub[0].spec.Name = spec.Name // the folder's own name, such as etcd, is not unique
-			}
-			out = append(out, sub...)
-		}
-		return out, nil
+	if len(l.nested) > 0 {
+		return s.expandNested(ctx, spec, l.nested, depth)
 	}
 	return []*Source{{Kind: l.kind, Where: spec.Where, Missing: l.missing, spec: spec, layout: l}}, nil
 }
+
+// expandNested turns the sources that a folder or an archive stands for into sources.
+func (s *Set) expandNested(ctx context.Context, spec Spec, nested []Spec, depth int) (out []*Source, err error) {
+	if depth == deepestNested {
+		return nil, &SourceError{Where: spec.Where, Found: "archives in archives", Expected: expectedSource}
+	}
+	for _, n := range nested {
+		n.Backup = spec.Backup
+		sub, err := s.expandOne(ctx, n, depth+1)
+		if err != nil {
+			s.Failed = append(s.Failed, FailedSource{Spec: n, Err: err})
+		}
+		if len(nested) == 1 && len(sub) == 1 {
+			sub[0].spec.Name = spec.Name // the folder's own name, such as etcd, is not unique
+		}
+		if out = append(out, sub...); len(out) > mostNested {
+			return nil, tooMany(spec.Where, len(out))
+		}
+	}
+	return out, nil
+}
+
+// deepestNested is how many times a source may stand for others: a folder of archives, each of several data dirs.
+const deepestNested = 2
 
 // unpack unpacks an archive into a folder of scratch and records the archive as an input.
 func (s *Set) unpack(ctx context.Context, where string) (string, error) {

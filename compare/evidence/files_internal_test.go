@@ -58,13 +58,17 @@ func TestFoldersAreDetected(t *testing.T) {
 		"only a database":   {[]string{"db"}, KindDB, nil, "", nil},
 		"empty":             {nil, "", nil, "an empty folder", nil},
 		"other files":       {[]string{"a", "b"}, "", nil, "a folder of 2 entries without etcd data", nil},
-		"member is a file":  {[]string{"member"}, "", nil, "a folder of 1 entries without etcd data", nil},
+		"member is a file":  {[]string{"member"}, "", nil, "a folder of 1 entry without etcd data", nil},
 		"wal is a file":     {[]string{"wal", "snap"}, "", nil, "a folder of 2 entries without etcd data", nil},
 		"one per member": {[]string{"n1/member/", "n2/wal/", "n3/snap/", "b.db", "x"}, "", nil, "",
 			[]string{"b.db", "n1", "n2", "n3"}},
 		"deeper": {[]string{"n1/etcd/member/", "n2/var/lib/member/"}, "", nil, "",
 			[]string{"n1/etcd", "n2/var/lib"}},
-		"too deep": {[]string{"n1/a/b/c/member/"}, "", nil, "a folder of 1 entries without etcd data", nil},
+		"archives": {[]string{"n1.tar.zst", "n2.tar.gz", "x", "y.tar/"}, "", nil, "",
+			[]string{"n1.tar.zst", "n2.tar.gz"}},
+		"archives and data":     {[]string{"n1.tar.gz", "n1/member/"}, "", nil, "", []string{"n1"}},
+		"archives and a backup": {[]string{"n1.tar.gz", "p/x.db"}, "", nil, "", []string{"p/x.db"}},
+		"too deep":              {[]string{"n1/a/b/c/member/"}, "", nil, "a folder of 1 entry without etcd data", nil},
 	} {
 		dir := tree(t, c.files...)
 		l, err := detect(dir, "")

@@ -93,6 +93,10 @@ func TestFolderOfDataDirsAndArchive(t *testing.T) {
 	if diff := cmp.Diff(want, labels(s)); diff != "" {
 		t.Error("archive:", diff)
 	}
+	s = open(t, evidence.Spec{Where: filepath.Dir(archive)})
+	if diff := cmp.Diff(want, labels(s)); diff != "" {
+		t.Error("folder of an archive:", diff)
+	}
 }
 
 // TestDigestIsOfContent: two copies have one digest, a flipped byte another.

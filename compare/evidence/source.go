@@ -163,17 +163,14 @@ func detectDir(where, walDir string) (layout, error) {
 		return layout{}, &SourceError{Where: where, Found: "an empty folder", Expected: expectedSource}
 	}
 	names := map[string]bool{}
-	var segments, snaps, archives, files int
+	var segments, snaps int
 	for _, e := range entries {
 		names[e.Name()] = true
-		files++
 		switch {
 		case strings.HasSuffix(e.Name(), ".wal"):
 			segments++
 		case strings.HasSuffix(e.Name(), ".snap"), strings.HasSuffix(e.Name(), ".snap.db"):
 			snaps++
-		case archive.IsArchive(e.Name()):
-			archives++
 		}
 	}
 	switch {
@@ -191,17 +188,23 @@ func detectDir(where, walDir string) (layout, error) {
 		return l, nil
 	}
 	if nested := nestedDataDirs(where, entries); len(nested) > mostNested {
-		return layout{}, &SourceError{Where: where, Found: fmt.Sprintf("%d data dirs and backups", len(nested)),
-			Expected: fmt.Sprintf("at most %d in one folder or archive", mostNested), Hint: "name those of one cluster"}
+		return layout{}, tooMany(where, len(nested))
 	} else if len(nested) > 0 {
 		return layout{root: where, nested: nested}, nil
 	}
-	return layout{}, &SourceError{Where: where, Found: fmt.Sprintf("a folder of %d entries without etcd data",
-		files), Expected: expectedSource}
+	return layout{}, &SourceError{Where: where, Found: "a folder of " +
+		plural.Of(len(entries), "entry", "entries") + " without etcd data", Expected: expectedSource}
+}
+
+// tooMany says that an argument stands for more sources than any cluster has.
+func tooMany(where string, n int) *SourceError {
+	return &SourceError{Where: where, Found: fmt.Sprintf("%d data dirs and backups", n),
+		Expected: fmt.Sprintf("at most %d in one folder or archive", mostNested), Hint: "name those of one cluster"}
 }
 
 // nestedDataDirs finds the data dirs in a folder that has one per member, and the backups next to them. If a folder in
-// it is not a data dir, the data dirs below it count: node1/etcd, node2/etcd, or var/lib/etcd.
+// it is not a data dir, the data dirs below it count: node1/etcd, node2/etcd, or var/lib/etcd. Where there are none of
+// these, it finds backups in subfolders, or else archives.
 func nestedDataDirs(where string, entries []fs.DirEntry) []Spec {
 	var out []Spec
 	for _, e := range entries {
@@ -225,6 +228,14 @@ func nestedDataDirs(where string, entries []fs.DirEntry) []Spec {
 	for _, e := range entries { // nothing else is there: backups in subfolders
 		if e.IsDir() {
 			out = append(out, deeper(filepath.Join(where, e.Name()), 1, isBackupName)...)
+		}
+	}
+	if len(out) > 0 {
+		return out
+	}
+	for _, e := range entries {
+		if e.Type().IsRegular() && archive.IsArchive(e.Name()) {
+			out = append(out, Spec{Where: filepath.Join(where, e.Name())})
 		}
 	}
 	return out

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/refusal"
 )
 
@@ -16,7 +17,8 @@ func Enough(dir string, need int64, room func(string) (free int64, ok bool), hin
 		}
 	}
 	if free, ok := room(dir); ok && free < need {
-		return refusal.New(hint, "%d MiB are needed below %s, %d MiB are free", need>>20, dir, free>>20)
+		return refusal.New(hint, "%s are needed below %s, %s are free", plural.SizeUp(need), dir,
+			plural.Size(free))
 	}
 	return nil
 }

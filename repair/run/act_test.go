@@ -35,10 +35,10 @@ func TestCatchUp(t *testing.T) {
 		moves       bool
 		detail, err string
 	}{
-		"the same": {10, 10, false, "applied 10, revision 10, database 3 MiB", ""},
-		"more":     {11, 12, false, "applied 11, revision 12, database 3 MiB", ""},
+		"the same": {10, 10, false, "applied 10, revision 10, database 3.0 MiB", ""},
+		"more":     {11, 12, false, "applied 11, revision 12, database 3.0 MiB", ""},
 		"it stays": {9, 10, false, "", "it stays at applied index 9, node1 is at 10"},
-		"it moves": {9, 10, true, "applied 10, revision 10, database 3 MiB", ""},
+		"it moves": {9, 10, true, "applied 10, revision 10, database 3.0 MiB", ""},
 		"another revision": {10, 9, false, "",
 			"it has applied entry 10 and is at revision 9; node1 is at 10: it was sent the log"},
 	} {

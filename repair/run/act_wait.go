@@ -9,6 +9,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 )
 
@@ -136,8 +137,8 @@ func (r *runner) catchUp(ctx context.Context, m *plan.Member, goal *clientv3.Sta
 				"the database, and the log leads to another state",
 				st.RaftAppliedIndex, st.Header.GetRevision(), r.best().Name, goal.Header.GetRevision())
 		}
-		detail = fmt.Sprintf("applied %d, revision %d, database %d MiB", st.RaftAppliedIndex, st.Header.GetRevision(),
-			st.DbSize>>20)
+		detail = fmt.Sprintf("applied %d, revision %d, database %s", st.RaftAppliedIndex, st.Header.GetRevision(),
+			plural.Size(st.DbSize))
 		r.out.Bytes = max(r.out.Bytes, st.DbSize)
 		return nil
 	})

@@ -233,7 +233,7 @@ func (s cloning) write(ctx context.Context, best *evidence.Member, targets []dat
 		return "", err
 	}
 	s.out.Notes = append(s.out.Notes, res.Notes...)
-	return fmt.Sprintf("%d data dirs, %d MiB, %.0f MiB/s", len(res.Dirs), res.Bytes>>20,
+	return fmt.Sprintf("%d data dirs, %s, %.0f MiB/s", len(res.Dirs), plural.Size(res.Bytes),
 		float64(res.Bytes>>20)/max(time.Since(begin).Seconds(), 0.001)), nil
 }
 

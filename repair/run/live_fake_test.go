@@ -79,7 +79,7 @@ func TestLiveRepair(t *testing.T) {
 		details[s.ID] = s.Detail
 	}
 	for id, want := range map[string]string{"02-move-leader-node1": "from node3", "08-add-learner-node2": "new ID 65",
-		"10-wait-node2": "database 5 MiB", "01-backup-node1": "plan.yaml.backup.db, 36 B"} {
+		"10-wait-node2": "database 5.0 MiB", "01-backup-node1": "plan.yaml.backup.db, 36 B"} {
 		if !strings.Contains(details[id], want) {
 			t.Errorf("step %s says %q, want %q", id, details[id], want)
 		}
@@ -210,7 +210,7 @@ func TestLiveRefused(t *testing.T) {
 		{"no root", func(r *liveRun) { r.c.noRoot = rpctypes.ErrPermissionDenied }, "the credentials do not allow"},
 		{"no room", func(r *liveRun) {
 			r.c.dbSize, r.o.room = 1<<30, func(string) (int64, bool) { return 2<<30 - 1, true }
-		}, "2048 MiB are needed"},
+		}, "2.0 GiB are needed"},
 		{"room enough", func(r *liveRun) {
 			r.c.dbSize, r.o.room = 1<<30, func(string) (int64, bool) { return 3 << 30, true }
 		}, ""},

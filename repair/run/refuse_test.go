@@ -137,7 +137,7 @@ func TestNoRoomIsRefused(t *testing.T) {
 	file := savePlan(t, "h-misconfigured-member-add", plan.Options{})
 	o := Options{room: func(string) (int64, bool) { return 10 << 20, true }}
 	_, err := Rehearse(t.Context(), file, o)
-	if got := wantRefusal(t, err); !strings.Contains(got.Reason, "10 MiB are free") {
+	if got := wantRefusal(t, err); !strings.Contains(got.Reason, "10.0 MiB are free") {
 		t.Errorf("refused for another reason: %v", got)
 	}
 	_, err = Apply(t.Context(), file, ApplyOptions{Mode: plan.Clone, Out: filepath.Join(t.TempDir(), "out"),

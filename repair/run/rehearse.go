@@ -3,7 +3,6 @@ package run
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
+	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/internal/scratch"
 	"github.com/etcd-medic/etcd-medic/node"
 	"github.com/etcd-medic/etcd-medic/refusal"
@@ -290,7 +290,7 @@ func (s sandboxRun) copySources(ctx context.Context, st *sandboxHost, set *evide
 	if err := set.Unchanged(ctx); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%d MiB", bytes>>20), nil
+	return plural.Size(bytes), nil
 }
 
 // The steps that a sandbox adds to those of a plan.

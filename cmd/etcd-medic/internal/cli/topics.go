@@ -44,7 +44,8 @@ const topicSources = `A source is [NAME=]PATH, where PATH is one of
   an archive                    .tar, .tar.gz or .tar.zst of any of these, unpacked into scratch
   s3://, gs://, azblob://       an object, or all objects below a prefix, copied to scratch; parameters follow as
                                 ?region=...&endpoint=...; credentials as the drivers of gocloud.dev/blob find them
-  a folder of data dirs         stands for each data dir in it, also in folders like node1/etcd or var/lib/etcd
+  a folder of data dirs         stands for each data dir in it, also in folders like node1/etcd or var/lib/etcd;
+                                else for each archive in it, as written by collect
   ARCHIVE#PATH                  one source out of an archive of several
 
 The kind is detected and stated. Without NAME, a source gets the member's own name if the member list contains it, else
