@@ -311,3 +311,35 @@ func otherMembers(tx *bbolt.Tx) error {
 	}
 	return b.Put([]byte("abc"), []byte(`{"id":2748,"peerURLs":["http://127.0.0.1:1"],"name":"old"}`))
 }
+
+// TestBackupOfAnotherTerm: a backup has not the term of the entry at its index in the log of a restored cluster. It may
+// be from before the restore, or altered; only a database of a data dir shows that it is of this log.
+func TestBackupOfAnotherTerm(t *testing.T) {
+	term := clustertest.EditDB(func(tx *bbolt.Tx) error {
+		return tx.Bucket([]byte("meta")).Put([]byte("term"), binary.BigEndian.AppendUint64(nil, 9))
+	})
+	dir := evidencetest.Copy(t, evidencetest.Incident(t, "t-restored-same-ids"))
+	term(t, filepath.Join(dir, "node2", "member"))
+	old := evidence.Spec{Name: "old.db", Where: filepath.Join(dir, "node2", "member", "snap", "db")}
+	node3 := evidence.Spec{Name: "node3", Where: filepath.Join(dir, "node3")}
+	named := func(r *compare.Report, kind check.Kind) *check.Finding {
+		at := slices.IndexFunc(r.Findings, func(f check.Finding) bool { return f.Kind == kind })
+		if at < 0 {
+			return nil
+		}
+		return &r.Findings[at]
+	}
+	r := diagnose(t, []evidence.Spec{node3, old})
+	if f := named(r, check.KindBackupTermDiffers); f == nil || named(r, check.KindBackupBeforeRestore) != nil {
+		t.Errorf("next to a database: %s", r.Verdict.Summary)
+	}
+	if err := os.Remove(filepath.Join(dir, "node3", "member", "snap", "db")); err != nil {
+		t.Fatal(err)
+	}
+	r = diagnose(t, []evidence.Spec{node3, old})
+	f := named(r, check.KindBackupBeforeRestore)
+	if f == nil || f.Class != check.ClassInconclusive || !strings.HasSuffix(f.Title, "or was altered") ||
+		f.Evidence[0].Observed != "9" || named(r, check.KindBackupTermDiffers) != nil {
+		t.Errorf("without one: %+v, %s", f, r.Verdict.Summary)
+	}
+}

@@ -63,16 +63,19 @@ func runDBTerm(in *Input) Result {
 }
 
 // backupTerm compares the term in a database without a log with the committed entry at its consistent index in the
-// other logs, which must agree about it and be of one cluster. It also returns the number of comparisons.
+// other logs, which must agree about it and be of one cluster. After a restore only another database shows that it is
+// not from before it. It also returns the number of comparisons.
 func backupTerm(in *Input, m *evidence.Member) (made int, fs []Finding) {
 	index, have := m.ConsistentIndex(), *m.DB.Meta.Term
 	var want uint64
 	var cluster dumplog.ID
 	var from *evidence.Member
+	restored, databases := false, false
 	for _, other := range in.Members {
 		if !other.HasWAL() {
 			continue
 		}
+		restored, databases = restored || other.WAL.Summary.Start != dumplog.StartBootstrap, databases || other.HasDB()
 		if cluster != 0 && other.ClusterID != cluster {
 			return 0, nil // which of the clusters it is of is not known
 		}
@@ -88,7 +91,7 @@ func backupTerm(in *Input, m *evidence.Member) (made int, fs []Finding) {
 			want, from = t, other
 		}
 	}
-	if from == nil {
+	if from == nil || restored && !databases {
 		return 0, nil
 	}
 	if have == want {

@@ -124,6 +124,8 @@ func sameIDsFinding(e *Earlier) Finding {
 	case e.OtherLog.Contradicted > 0:
 		why = fmt.Sprintf("at its index %d this log wrote other keys: the index counts another log, or the backup was "+
 			"altered. No database of a data dir shows which", b.ConsistentIndex())
+	case e.OtherLog.OtherTerm:
+		why += "No database of a data dir shows which"
 	case e.Member != nil:
 		why += e.continued()
 	case e.Damaged:
@@ -145,6 +147,11 @@ func sameIDsFinding(e *Earlier) Finding {
 		ev.Observed = plural.Of(n, "key", "keys") + " with other content than the log wrote"
 		ev.Expected = "what the log wrote"
 	}
+	if e.OtherLog.OtherTerm {
+		ev.Bucket, ev.Field, ev.Key = "meta", "", Bytes("term")
+		ev.Observed, ev.Expected = fmt.Sprint(*b.DB.Meta.Term), "the term of the log's entry at its index"
+		ev.Show = showDB(b, "meta")
+	}
 	if e.OtherLog.Inferred {
 		why += ". No log at hand shows the restore: that there was one is inferred"
 	}
@@ -158,7 +165,7 @@ func sameIDsFinding(e *Earlier) Finding {
 		f.Title += ", or of a member that refused writes"
 		f.Severity, f.Class = Warning, ClassInconclusive
 		f.Remedy[0].Text = "examine " + b.Label() + " on its own, and compare auth revisions"
-	case e.OtherLog.Contradicted > 0:
+	case e.OtherLog.MayBeAltered():
 		f.Title += ", or was altered"
 		f.Severity, f.Class = Warning, ClassInconclusive
 		f.Remedy[0].Text = "examine " + b.Label() + " on its own"

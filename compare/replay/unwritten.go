@@ -17,6 +17,9 @@ type OtherLog struct {
 	// Contradicted is how many keys of the backup the log contradicts, if only that speaks against it, and no database
 	// of a data dir shows which of them is right: the backup may also have been altered.
 	Contradicted int
+	// OtherTerm is true if only its term speaks against it, which is not that of this log's entry at its index, and no
+	// database of a data dir shows of which log it is: the term may also have been altered.
+	OtherTerm bool
 	// Inferred is true if no log at hand shows the restore.
 	Inferred bool
 	// Refused is true if the backup may also be of a member that refused the writes of this log: they carry an auth
@@ -24,10 +27,16 @@ type OtherLog struct {
 	Refused bool
 }
 
+// MayBeAltered reports whether the backup may be of this log and have been altered.
+func (o *OtherLog) MayBeAltered() bool { return o.Contradicted > 0 || o.OtherTerm }
+
 // String says it in a few words.
 func (o *OtherLog) String() string {
 	if o.Contradicted > 0 {
 		return "this log wrote other keys up to its index, or it was altered"
+	}
+	if o.OtherTerm {
+		return "the entry of this log at its index has another term, or it was altered"
 	}
 	if o.Refused {
 		return "it lacks what this log wrote up to its index, or its member refused that"
@@ -43,7 +52,8 @@ func (o *OtherLog) String() string {
 // most, so the data dirs show how low it can have been there. If they also show when the log began, hardly an entry of
 // the log is found in it. If the first part of the log is purged, the backup shows in another way that its index counts
 // another log. A revision that is possible will do if the backup holds nothing of the log.
-// It will also do if the log contradicts the backup and no database of a data dir shows which of them is right.
+// It will also do if the log contradicts the backup, or has another term at its index, and no database of a data dir
+// shows which of them is right.
 func (r *Result) Unwritten(pos int) *OtherLog {
 	x, w := r.Members[pos], r.writersOf(pos)
 	if x.Member.HasWAL() || w == nil || r.bootstrapped() {
@@ -74,6 +84,8 @@ func (r *Result) Unwritten(pos int) *OtherLog {
 		return r.otherLog(x.Member, 0)
 	case restored(r) && x.BelowCount > 0 && !r.hasDataDirDB(w.until):
 		return &OtherLog{Contradicted: x.BelowCount}
+	case restored(r) && r.otherTerm(x.Member) && !r.hasDataDirDB(w.until):
+		return &OtherLog{OtherTerm: true}
 	}
 	return nil
 }
