@@ -37,6 +37,8 @@ type window struct {
 	// written.
 	dense  int
 	groups []int
+	// read is the span of revisions that were matched.
+	read span
 	// whole is true when no entry before the window can have written anything that is still there.
 	whole bool
 
@@ -168,10 +170,10 @@ func (w *window) indexTxn(i int, t *dumplog.TxnRequest) {
 // match reads the groups of a span of revisions and keeps those that exactly one entry can have written, where that
 // entry can have written no other.
 func (w *window) match(from, to int64) {
-	w.groups, w.pairs = make([]int, len(w.items)), nil
+	w.groups, w.pairs, w.read = make([]int, len(w.items)), nil, span{from, to + 1}
 	at := make([]pair, len(w.items))
 	n, idle := 0, 0
-	for g := range w.groupsIn(span{from, to + 1}) {
+	for g := range w.groupsIn(w.read) {
 		who, several := -1, false
 		if !g.records[0].unread {
 			who, several = w.writer(g)
@@ -327,12 +329,41 @@ func (w *window) lost() bool {
 	if len(w.pairs) > 0 {
 		return false
 	}
-	for i := w.dense; i < len(w.items); i++ {
+	from := w.dense
+	if w.read.len() > 0 {
+		from = min(from, w.afterRecords(w.groupsIn(w.read)))
+	}
+	for i := from; i < len(w.items); i++ {
 		if PlainPut(w.items[i].req) && w.groups[i] == 0 && w.s.alwaysWrites(w.items[i].req, w.items[i].entry.Index) {
 			return true
 		}
 	}
 	return false
+}
+
+// afterRecords is the first item that comes after the last possible writer of some record that was matched: what it and
+// later ones wrote is above that record, so it cannot be compacted.
+func (w *window) afterRecords(groups iter.Seq[*group]) int {
+	after := len(w.items)
+	for g := range groups {
+		if g.hole {
+			return len(w.items)
+		}
+		if g.records[0].unread {
+			continue
+		}
+		last := -1
+		for i, it := range slices.Backward(w.items) {
+			if couldWrite(it.req, g) {
+				last = i
+				break
+			}
+		}
+		if last >= 0 {
+			after = min(after, last+1)
+		}
+	}
+	return after
 }
 
 // atFloor is the place after the entry that wrote the record at the compact revision, if that is still there: nothing

@@ -404,3 +404,29 @@ func TestGroupsOfADatabase(t *testing.T) {
 		}
 	}
 }
+
+// TestAfterRecords: what comes after the last entry that can have written a record is above it. Records that cannot be
+// read, or that no entry of the window wrote, show nothing.
+func TestAfterRecords(t *testing.T) {
+	w := newWindow(put("a", "1"), del("b", ""), put("c", "1"), del("b", ""), put("a", "1"), put("d", "1"))
+	unread := groupOf(rec(6, 0, "c", "1"))
+	unread.records[0].unread = true
+	hole := groupOf(rec(7, 0, "d", "1"))
+	hole.hole = true
+	for name, c := range map[string]struct {
+		groups []*group
+		want   int
+	}{
+		"none":              {nil, 6},
+		"one writer":        {[]*group{groupOf(rec(5, 0, "c", "1"))}, 3},
+		"the last of two":   {[]*group{groupOf(tomb(5, 0, "b"))}, 4},
+		"the lowest":        {[]*group{groupOf(rec(5, 0, "a", "1")), groupOf(tomb(6, 0, "b"))}, 4},
+		"of no entry":       {[]*group{groupOf(rec(5, 0, "c", "2")), groupOf(rec(6, 0, "a", "1"))}, 5},
+		"not read":          {[]*group{unread, groupOf(rec(7, 0, "a", "1"))}, 5},
+		"after a lost part": {[]*group{groupOf(rec(5, 0, "c", "1")), hole}, 6},
+	} {
+		if got := w.afterRecords(slices.Values(c.groups)); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}
