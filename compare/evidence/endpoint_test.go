@@ -124,8 +124,8 @@ func TestSnapshotOfABusyOldMember(t *testing.T) {
 	}
 }
 
-// TestMembersWithASharedURL: a URL that several members list, as that of a load balancer, is not taken for a member with
-// another one, also if the list came from there. Where there is no other the members have the same.
+// TestMembersWithASharedURL: a URL that several members list, as that of a load balancer, is not taken for a member
+// with another one, also if the list came from there. Where there is no other the members have the same.
 func TestMembersWithASharedURL(t *testing.T) {
 	m := &runningMember{id: 1}
 	where := m.serve(t)

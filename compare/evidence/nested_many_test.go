@@ -87,6 +87,7 @@ func TestArchivesInArchives(t *testing.T) {
 		}
 		name := filepath.Base(path)
 		path = filepath.Join(dir, fmt.Sprint(i+1, ".tar"))
-		pack(t, path, []*tar.Header{{Name: name, Typeflag: tar.TypeReg, Mode: 0o600, Size: int64(len(content))}}, content)
+		pack(t, path, []*tar.Header{{Name: name, Typeflag: tar.TypeReg, Mode: 0o600, Size: int64(len(content))}},
+			content)
 	}
 }
