@@ -131,6 +131,8 @@ type Lost struct {
 	Entries          []LostEntry   `json:"entries,omitempty"`
 	KeyNames         []check.Bytes `json:"keyNames,omitempty"`
 	Command          shell.Command `json:"-"`
+	// MoreCommands write out those that the log of Command does not hold: several histories parted from the kept one.
+	MoreCommands []shell.Command `json:"moreCommandArgs,omitempty"`
 	// AfterEnd are those of the committed entries that a source lacks because it ends before them, and that no member
 	// can supply: the source is a backup or the data dir of a removed member, or no log continues from its end. Their
 	// keys are not counted.
@@ -261,13 +263,18 @@ func (l *Lost) OfOtherHistory() string {
 // MarshalJSON writes the commands as text for a shell, and as lists of arguments.
 func (l Lost) MarshalJSON() ([]byte, error) {
 	type fields Lost
+	var more []string
+	for _, c := range l.MoreCommands {
+		more = append(more, c.String())
+	}
 	return json.Marshal(struct {
 		fields
 		Command     string        `json:"command,omitempty"`
 		CommandArgs shell.Command `json:"commandArgs,omitzero"`
+		More        []string      `json:"moreCommands,omitempty"`
 		Mend        string        `json:"mend,omitempty"`
 		MendArgs    shell.Command `json:"mendArgs,omitzero"`
-	}{fields(l), l.Command.String(), l.Command, l.Mend.String(), l.Mend})
+	}{fields(l), l.Command.String(), l.Command, more, l.Mend.String(), l.Mend})
 }
 
 // LostEntry is one committed entry whose effect would be lost, and who holds it.

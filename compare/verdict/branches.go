@@ -31,22 +31,73 @@ func (rk *ranking) branches() []branch {
 	}) {
 		return nil
 	}
-	for i := range rk.Replay.LogDiffs {
-		if out := rk.partingAt(i); out != nil {
+	return rk.parting(0, nil)
+}
+
+// parting returns the histories that part first, at one of the differences between logs or after it; nil where none do.
+// With members given, it is the histories of these.
+func (rk *ranking) parting(from int, among []int) []branch {
+	for i := from; i < len(rk.Replay.LogDiffs); i++ {
+		if out := rk.partingAt(i, among); out != nil {
+			rk.withOneTerm(out, from, i)
 			return out
 		}
 	}
 	return nil
 }
 
+// split returns the histories into which a branch parts later, nil if all its members follow one.
+func (rk *ranking) split(b *branch) []branch {
+	from := slices.IndexFunc(rk.Replay.LogDiffs, func(d replay.LogDiff) bool { return d.Index > b.from })
+	if from < 0 || len(b.members) < 2 {
+		return nil
+	}
+	return rk.parting(from, b.members)
+}
+
+// withOneTerm moves the start of branches to the first of the differing entries right before it. The two leaders were
+// in one term there: the data dir was copied before the vote of that term. Where no other term follows, an altered
+// entry looks the same.
+func (rk *ranking) withOneTerm(bs []branch, first, at int) {
+	list := rk.Replay.LogDiffs
+	for ; at > first && list[at-1].Index+1 == list[at].Index && differAt(&list[at-1], bs); at-- {
+		for i := range bs {
+			bs[i].from = list[at-1].Index
+		}
+	}
+}
+
+// differAt reports whether the logs of each branch hold one entry at a difference, and those of others another.
+func differAt(d *replay.LogDiff, bs []branch) bool {
+	seen := map[int]bool{}
+	for i := range bs {
+		version := -1
+		for _, h := range bs[i].members {
+			at := slices.IndexFunc(d.Versions, func(holders []int) bool { return slices.Contains(holders, h) })
+			if at < 0 {
+				continue // its log ends before
+			}
+			if version >= 0 && at != version {
+				return false
+			}
+			version = at
+		}
+		if version < 0 || seen[version] {
+			return false
+		}
+		seen[version] = true
+	}
+	return true
+}
+
 // partingAt returns the histories that part at one of the differences between logs, nil if they meet again.
-func (rk *ranking) partingAt(at int) (out []branch) {
+func (rk *ranking) partingAt(at int, among []int) (out []branch) {
 	d := &rk.Replay.LogDiffs[at]
 	terms := map[uint64]bool{}
 	for _, holders := range d.Versions {
 		b := branch{from: d.Index, left: true}
 		for _, h := range holders {
-			if _, committed := d.By[h]; !committed {
+			if _, committed := d.By[h]; !committed || among != nil && !slices.Contains(among, h) {
 				continue
 			}
 			end, left := rk.runEnd(h, d.Index)
@@ -120,15 +171,60 @@ func (rk *ranking) branchOf(bs []branch, pos int) int {
 	return -1
 }
 
+// pathOf is the branches that the content of a member follows, by place: one of the first parting, then one of those
+// into which that splits.
+func (rk *ranking) pathOf(bs []branch, pos int) (path []int) {
+	for len(bs) > 0 {
+		own := rk.branchOf(bs, pos)
+		if own < 0 {
+			break
+		}
+		path, bs = append(path, own), rk.split(&bs[own])
+	}
+	return path
+}
+
+// partPaths reports whether two paths name different branches of one parting.
+func partPaths(a, b []int) bool {
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return true
+		}
+	}
+	return false
+}
+
 // othersOf are the branches that a member does not follow. What they hold is lost if it is kept.
 func (rk *ranking) othersOf(pos int) (out []branch) {
 	bs := rk.branches()
-	own := rk.branchOf(bs, pos)
-	for i := range bs {
-		if own >= 0 && i != own {
-			out = append(out, bs[i])
+	for _, own := range rk.pathOf(bs, pos) {
+		for i := range bs {
+			if i != own {
+				out = append(out, rk.whole(bs[i])...)
+			}
+		}
+		bs = rk.split(&bs[own])
+	}
+	return out
+}
+
+// whole is a branch with all into which it splits, each entry in one of them: the longest begins where the branch does.
+func (rk *ranking) whole(b branch) (out []branch) {
+	subs := rk.split(&b)
+	if subs == nil {
+		return []branch{b}
+	}
+	longest := 0
+	for i := range subs {
+		if subs[i].to > subs[longest].to {
+			longest = i
 		}
 	}
+	subs[0], subs[longest] = subs[longest], subs[0]
+	for i := range subs {
+		out = append(out, rk.whole(subs[i])...)
+	}
+	out[0].from = b.from
 	return out
 }
 
@@ -136,8 +232,7 @@ func (rk *ranking) othersOf(pos int) (out []branch) {
 // would have to replace entries that it has committed.
 func (rk *ranking) followsOther(a, b int) bool {
 	bs := rk.branches()
-	x, y := rk.branchOf(bs, a), rk.branchOf(bs, b)
-	return x >= 0 && y >= 0 && x != y
+	return partPaths(rk.pathOf(bs, a), rk.pathOf(bs, b))
 }
 
 // partedUnseen says that voters which are not among the sources may hold more of histories that parted, "" where none
@@ -162,13 +257,13 @@ func (rk *ranking) partedUnseen(pos int) string {
 // committedFor is the last entry that is committed in the history that a member follows.
 func (rk *ranking) committedFor(pos int) uint64 {
 	bs := rk.branches()
-	own := rk.branchOf(bs, pos)
-	if own < 0 {
+	own := rk.pathOf(bs, pos)
+	if len(own) == 0 {
 		return rk.committed()
 	}
 	commit := uint64(0)
 	for i, m := range rk.Members {
-		if rk.branchOf(bs, i) == own {
+		if path := rk.pathOf(bs, i); len(path) > 0 && !partPaths(own, path) {
 			commit = max(commit, m.Commit)
 		}
 	}
@@ -181,7 +276,12 @@ func (rk *ranking) lostBranches(l *Lost, branches []branch) {
 		b := &branches[i]
 		l.CommittedEntries += b.entries()
 		l.Parted += b.entries()
-		l.Command = showEntries(rk.Members[rk.longest(b)].Label(), b.from, b.to)
+		command := showEntries(rk.Members[rk.longest(b)].Label(), b.from, b.to)
+		if l.Command.IsZero() {
+			l.Command = command
+		} else {
+			l.MoreCommands = append(l.MoreCommands, command)
+		}
 	}
 }
 

@@ -238,6 +238,9 @@ func (ad *advice) nextDivergence(add func(text string, command shell.Command)) {
 		}
 		add(fmt.Sprintf("save the %s that %s is missing before you reseed anything", what, ad.keptLabel(best)),
 			ad.Best.Lost.Command)
+		for _, c := range ad.Best.Lost.MoreCommands {
+			add("save those that only this log holds, too", c)
+		}
 	}
 	if n, proposers := ad.Best.Lost.Nowhere(ad.sourceNames()); n > 0 && len(proposers) > 0 {
 		add(fmt.Sprintf("before you choose: no source's database holds %d of these entries; %s proposed them and is "+

@@ -58,6 +58,9 @@ func (lo *losses) lostOfBest() {
 	}
 	if !l.Command.IsZero() && l.CommittedEntries > 0 {
 		lo.p.Lost.save(lo.at(l.Command).Then(shell.Format("> lost-entries.jsonl")))
+		for i, c := range l.MoreCommands {
+			lo.p.Lost.save(lo.at(c).Then(shell.Format("> {}", fmt.Sprintf("lost-entries-%d.jsonl", i+2))))
+		}
 	}
 }
 
