@@ -197,6 +197,12 @@ func partPaths(a, b []int) bool {
 // othersOf are the branches that a member does not follow. What they hold is lost if it is kept.
 func (rk *ranking) othersOf(pos int) (out []branch) {
 	bs := rk.branches()
+	if rk.endsBefore(bs, pos) {
+		for i := range bs {
+			out = append(out, rk.whole(bs[i])...)
+		}
+		return out
+	}
 	for _, own := range rk.pathOf(bs, pos) {
 		for i := range bs {
 			if i != own {
@@ -206,6 +212,13 @@ func (rk *ranking) othersOf(pos int) (out []branch) {
 		bs = rk.split(&bs[own])
 	}
 	return out
+}
+
+// endsBefore reports whether a member holds only what is common to all histories. Whichever of them it gets later, it
+// cannot be kept in place of their members without losing them all.
+func (rk *ranking) endsBefore(bs []branch, pos int) bool {
+	m := rk.Members[pos]
+	return len(bs) > 0 && max(m.LastIndex(), m.ConsistentIndex()) < bs[0].from
 }
 
 // whole is a branch with all into which it splits, each entry in one of them: the longest begins where the branch does.

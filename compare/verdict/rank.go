@@ -16,6 +16,8 @@ import (
 // standing decides a member's rank. Content comes first: which required effects it lacks. Counters such as the auth
 // revision never decide between members whose content differs.
 type standing struct {
+	// early is true if the member ends before histories part: it holds none of them.
+	early  bool
 	pos    int
 	usable bool
 	// lacks are required effects that are missing although the member applied the entries, and entries that it can get
@@ -63,6 +65,9 @@ func (s standing) otherContent() bool {
 func (s standing) less(o standing) bool {
 	if s.usable != o.usable {
 		return s.usable
+	}
+	if s.early != o.early {
+		return !s.early
 	}
 	if s.sound() != o.sound() {
 		return s.sound()
@@ -176,6 +181,7 @@ func (rk *ranking) standing(i int, m *evidence.Member, commit uint64) standing {
 	if last := max(m.LastIndex(), m.ConsistentIndex()); last < commit && rk.changesUpTo(commit, last) {
 		s.behind = commit - last
 	}
+	s.early = rk.endsBefore(rk.branches(), i)
 	_, copied := rk.Replay.OlderCopies()[i]
 	s.outside = m.Source.Kind == evidence.KindBackup || m.Source.Kind == evidence.KindDB || copied ||
 		rk.Membership().IsRemoved(m)
