@@ -64,9 +64,12 @@ func (r *Result) Unwritten(pos int) *OtherLog {
 	if b.find(func(dir *writers) bool { return dir.until >= w.until }); b.dirs == 0 {
 		b.find(func(*writers) bool { return true })
 	}
-	rev, nothing := x.Member.DB.KV.LastRev.Main, r.Survey.puts.noneOf(x.Member)
+	// Entries above the end of the logs may have made its newest puts, where no log shows a restore.
+	within := restored(r) || x.Member.AppliedMin <= r.Last
+	rev, nothing := x.Member.DB.KV.LastRev.Main, within && r.Survey.puts.noneOf(x.Member)
 	b.findWritten(x.Member)
-	sure := r.otherTerm(x.Member) || r.unknownMember(x.Member) || nothing || r.Survey.puts.fewOfNewest(x.Member, 0)
+	sure := r.otherTerm(x.Member) || r.unknownMember(x.Member) || nothing ||
+		within && r.Survey.puts.fewOfNewest(x.Member, 0)
 	if fromStart {
 		found, of := int64(x.Counts[Applied]), w.total
 		if b.dirs > 0 && rev > b.began {

@@ -139,7 +139,8 @@ func TestRefusedWrites(t *testing.T) {
 }
 
 // TestUnwrittenByContents: a backup whose revision is possible at its index is one of another log if no entry of the
-// log, purged or not, put what it holds.
+// log, purged or not, put what it holds. Where the logs end before its index and show no restore, later entries may
+// have.
 func TestUnwrittenByContents(t *testing.T) {
 	s := fourPuts()
 	s.put("e", "5")
@@ -155,7 +156,7 @@ func TestUnwrittenByContents(t *testing.T) {
 			"its last put is the log's": put("e", "5")} {
 			dir.WAL.Summary.Start = start
 			r := &Result{Members: []*MemberResult{{Member: dir}, {Member: backup}},
-				Survey: &Survey{puts: newContents()}}
+				Survey: &Survey{puts: newContents()}, Last: dir.AppliedMin}
 			r.Survey.writers = newWriters(r)
 			for i, w := range r.Survey.writers {
 				w.first, w.last, w.total = 2, w.until, int64(30-20*i)
@@ -167,6 +168,10 @@ func TestUnwrittenByContents(t *testing.T) {
 			other := r.Unwritten(1)
 			if got := other != nil; got != (last.Put.Value[0] == 'x') || got && other.AtLeast != 0 {
 				t.Errorf("%s, %s: %+v", start, name, other)
+			}
+			r.Last = backup.AppliedMin - 1
+			if got := r.Unwritten(1) != nil; got != (last.Put.Value[0] == 'x' && start == dumplog.StartRestore) {
+				t.Errorf("%s, %s, logs that end before: %v", start, name, got)
 			}
 		}
 	}
