@@ -31,6 +31,9 @@ var valueBytesAltered = described(Cause{
 			return nil
 		}
 		m.Certainty = alteredInDatabase(in)
+		if m.Certainty == Proof && slices.ContainsFunc(in.Replay.Events, ofOtherHistory(in)) {
+			m.Certainty = Strong
+		}
 		m.Because = ids(in, check.K03, check.K01)
 		return m
 	},
@@ -50,6 +53,19 @@ func alteredInDatabase(in *Input) Certainty {
 		}
 	}
 	return Proof
+}
+
+// ofOtherHistory returns whether a database without a log holds records of other keys in the place of those of an
+// entry: it may have followed another log.
+func ofOtherHistory(in *Input) func(*replay.Event) bool {
+	return func(e *replay.Event) bool {
+		for i := range e.Outcomes {
+			if o := &e.Outcomes[i]; o.State == replay.Contradicted && o.OfOtherKeys() && !in.Members[i].HasWAL() {
+				return true
+			}
+		}
+		return false
+	}
 }
 
 // undecodable reports whether a record of the member cannot be decoded any more: then more than a value is wrong.

@@ -460,7 +460,8 @@ func (ma *matcher) inPlace(it *item, p apply.Effect, g *group) Outcome {
 	if sameKeys(p.Writes, g) {
 		detail = "the records at its revision name the same keys with another value or lease"
 	}
-	o := Outcome{State: Contradicted, Rev: g.main, Sig: g.sig(), Detail: detail}
+	o := Outcome{State: Contradicted, Rev: g.main, Sig: g.sig(), Detail: detail,
+		otherKeys: !sameKeys(p.Writes, g)}
 	ma.cur.take()
 	ma.Revision = g.main
 	if p.Sure && len(p.Writes) > 0 && (partOf(p.Writes, g) || !couldWrite(it.req, g)) {

@@ -85,13 +85,17 @@ type Outcome struct {
 	// Open is true where the rules allow an effect as well as none, and the database shows none: no proof that the
 	// entry had none.
 	Open bool
-	// Partial is true when only the first records of a transaction exist.
-	Partial bool
+	// Partial is true when only the first records of a transaction exist, otherKeys when the records in their place are
+	// of other keys.
+	Partial, otherKeys bool
 	// Detail says what differs, in words without values.
 	Detail string
 	// keys are those that a lease revoke deleted; the request does not name them.
 	keys []string
 }
+
+// OfOtherKeys reports whether the records in the place of the entry's own are of other keys.
+func (o *Outcome) OfOtherKeys() bool { return o.otherKeys }
 
 // Event is an entry that ended differently on two members, or illegally on one.
 type Event struct {
