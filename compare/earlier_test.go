@@ -339,7 +339,8 @@ func TestBackupOfAnotherTerm(t *testing.T) {
 	r = diagnose(t, []evidence.Spec{node3, old})
 	f := named(r, check.KindBackupBeforeRestore)
 	if f == nil || f.Class != check.ClassInconclusive || !strings.HasSuffix(f.Title, "or was altered") ||
-		f.Evidence[0].Observed != "9" || named(r, check.KindBackupTermDiffers) != nil {
+		f.Evidence[0].Observed != "9" || f.Evidence[0].Expected != "3, the term of entry 28" ||
+		named(r, check.KindBackupTermDiffers) != nil {
 		t.Errorf("without one: %+v, %s", f, r.Verdict.Summary)
 	}
 }

@@ -124,7 +124,7 @@ func sameIDsFinding(e *Earlier) Finding {
 	case e.OtherLog.Contradicted > 0:
 		why = fmt.Sprintf("at its index %d this log wrote other keys: the index counts another log, or the backup was "+
 			"altered. No database of a data dir shows which", b.ConsistentIndex())
-	case e.OtherLog.OtherTerm:
+	case e.OtherLog.Term > 0:
 		why += "No database of a data dir shows which"
 	case e.Member != nil:
 		why += e.continued()
@@ -133,6 +133,32 @@ func sameIDsFinding(e *Earlier) Finding {
 	default:
 		why += "The data dirs have compacted all that it holds, so only the member IDs show that it is of this cluster"
 	}
+	if e.OtherLog.Inferred {
+		why += ". No log at hand shows the restore: that there was one is inferred"
+	}
+	if e.OtherLog.Refused {
+		why += ". The writes of this log carry an auth revision: a member with a higher one refuses them, so the " +
+			"backup may also be of such a member, which then lacks them"
+	}
+	f := e.finding(why, e.otherLogEvidence())
+	switch {
+	case e.OtherLog.Refused:
+		f.Title += ", or of a member that refused writes"
+		f.Severity, f.Class = Warning, ClassInconclusive
+		f.Remedy[0].Text = "examine " + b.Label() + " on its own, and compare auth revisions"
+	case e.OtherLog.MayBeAltered():
+		f.Title += ", or was altered"
+		f.Severity, f.Class = Warning, ClassInconclusive
+		f.Remedy[0].Text = "examine " + b.Label() + " on its own"
+	case e.Damaged:
+		f.Title += ", or has lost what the log wrote to it"
+	}
+	return f
+}
+
+// otherLogEvidence is what shows that the index of a backup counts another log.
+func (e *Earlier) otherLogEvidence() Evidence {
+	b := e.Backup
 	ev := Evidence{Member: b.Label(), File: b.DB.File, Bucket: "key",
 		Field: fmt.Sprintf("revision at index %d", b.ConsistentIndex()), Observed: fmt.Sprint(b.DB.KV.LastRev.Main),
 		Expected: fmt.Sprintf("%d or more in the log that the restore began", e.OtherLog.AtLeast),
@@ -147,32 +173,13 @@ func sameIDsFinding(e *Earlier) Finding {
 		ev.Observed = plural.Of(n, "key", "keys") + " with other content than the log wrote"
 		ev.Expected = "what the log wrote"
 	}
-	if e.OtherLog.OtherTerm {
+	if t := e.OtherLog.Term; t > 0 {
 		ev.Bucket, ev.Field, ev.Key = "meta", "", Bytes("term")
-		ev.Observed, ev.Expected = fmt.Sprint(*b.DB.Meta.Term), "the term of the log's entry at its index"
+		ev.Observed, ev.Expected = fmt.Sprint(*b.DB.Meta.Term), fmt.Sprintf("%d, the term of entry %d", t,
+			b.ConsistentIndex())
 		ev.Show = showDB(b, "meta")
 	}
-	if e.OtherLog.Inferred {
-		why += ". No log at hand shows the restore: that there was one is inferred"
-	}
-	if e.OtherLog.Refused {
-		why += ". The writes of this log carry an auth revision: a member with a higher one refuses them, so the " +
-			"backup may also be of such a member, which then lacks them"
-	}
-	f := e.finding(why, ev)
-	switch {
-	case e.OtherLog.Refused:
-		f.Title += ", or of a member that refused writes"
-		f.Severity, f.Class = Warning, ClassInconclusive
-		f.Remedy[0].Text = "examine " + b.Label() + " on its own, and compare auth revisions"
-	case e.OtherLog.MayBeAltered():
-		f.Title += ", or was altered"
-		f.Severity, f.Class = Warning, ClassInconclusive
-		f.Remedy[0].Text = "examine " + b.Label() + " on its own"
-	case e.Damaged:
-		f.Title += ", or has lost what the log wrote to it"
-	}
-	return f
+	return ev
 }
 
 // unrelatedFinding is about a backup of other members whose records the data dirs neither hold nor contradict.

@@ -17,9 +17,9 @@ type OtherLog struct {
 	// Contradicted is how many keys of the backup the log contradicts, if only that speaks against it, and no database
 	// of a data dir shows which of them is right: the backup may also have been altered.
 	Contradicted int
-	// OtherTerm is true if only its term speaks against it, which is not that of this log's entry at its index, and no
-	// database of a data dir shows of which log it is: the term may also have been altered.
-	OtherTerm bool
+	// Term is that of this log's entry at the index, if only that speaks against the backup, which has another one, and
+	// no database of a data dir shows of which log it is: its term may also have been altered. It is 0 otherwise.
+	Term uint64
 	// Inferred is true if no log at hand shows the restore.
 	Inferred bool
 	// Refused is true if the backup may also be of a member that refused the writes of this log: they carry an auth
@@ -28,14 +28,14 @@ type OtherLog struct {
 }
 
 // MayBeAltered reports whether the backup may be of this log and have been altered.
-func (o *OtherLog) MayBeAltered() bool { return o.Contradicted > 0 || o.OtherTerm }
+func (o *OtherLog) MayBeAltered() bool { return o.Contradicted > 0 || o.Term > 0 }
 
 // String says it in a few words.
 func (o *OtherLog) String() string {
 	if o.Contradicted > 0 {
 		return "this log wrote other keys up to its index, or it was altered"
 	}
-	if o.OtherTerm {
+	if o.Term > 0 {
 		return "the entry of this log at its index has another term, or it was altered"
 	}
 	if o.Refused {
@@ -68,7 +68,7 @@ func (r *Result) Unwritten(pos int) *OtherLog {
 	within := restored(r) || x.Member.AppliedMin <= r.Last
 	rev, nothing := x.Member.DB.KV.LastRev.Main, within && r.Survey.puts.noneOf(x.Member)
 	b.findWritten(x.Member)
-	sure := r.otherTerm(x.Member) || r.unknownMember(x.Member) || nothing ||
+	sure := r.otherTerm(x.Member) > 0 || r.unknownMember(x.Member) || nothing ||
 		within && r.Survey.puts.fewOfNewest(x.Member, 0)
 	if fromStart {
 		found, of := int64(x.Counts[Applied]), w.total
@@ -87,15 +87,15 @@ func (r *Result) Unwritten(pos int) *OtherLog {
 		return r.otherLog(x.Member, 0)
 	case restored(r) && x.BelowCount > 0 && !r.hasDataDirDB(w.until):
 		return &OtherLog{Contradicted: x.BelowCount}
-	case restored(r) && r.otherTerm(x.Member) && !r.hasDataDirDB(w.until):
-		return &OtherLog{OtherTerm: true}
+	case restored(r) && r.otherTerm(x.Member) > 0 && !r.hasDataDirDB(w.until):
+		return &OtherLog{Term: r.otherTerm(x.Member)}
 	}
 	return nil
 }
 
 func (r *Result) otherLog(backup *evidence.Member, atLeast int64) *OtherLog {
 	o := &OtherLog{AtLeast: atLeast, Inferred: !restored(r)}
-	o.Refused = o.Inferred && !r.otherTerm(backup) && !r.unknownMember(backup) && r.Survey.puts != nil &&
+	o.Refused = o.Inferred && r.otherTerm(backup) == 0 && !r.unknownMember(backup) && r.Survey.puts != nil &&
 		r.Survey.puts.mayRefuseAll(backup)
 	return o
 }
@@ -173,26 +173,25 @@ func unreadBetween(backup, dir *writers) (n int64, ok bool) {
 	return int64(dir.first - 1 - backup.until), true //nolint:gosec // below an index of the log
 }
 
-// otherTerm reports whether the log's entry at the applied index of a backup has another term than the backup: it has
-// applied another entry.
-func (r *Result) otherTerm(backup *evidence.Member) bool {
+// otherTerm returns the term of the log's entry at the applied index of a backup if the backup has another one: it has
+// applied another entry. It is 0 otherwise.
+func (r *Result) otherTerm(backup *evidence.Member) (term uint64) {
 	if backup.DB.Meta.Term == nil || backup.Version.Has(release.TermInMeta).Excluded() {
-		return false
+		return 0
 	}
-	differs := false
 	for _, x := range r.Members {
 		if !x.Member.HasWAL() {
 			continue
 		}
-		switch x.Member.WAL.TermAt(backup.ConsistentIndex()) {
+		switch t := x.Member.WAL.TermAt(backup.ConsistentIndex()); t {
 		case 0:
 		case *backup.DB.Meta.Term:
-			return false
+			return 0
 		default:
-			differs = true
+			term = t
 		}
 	}
-	return differs
+	return term
 }
 
 // unknownMember reports whether a backup lists a member that this cluster, which has applied more, neither has nor has

@@ -294,36 +294,7 @@ func (rk *ranking) rankRow(s standing, commit uint64, proven bool) Rank {
 	rp := rk.Replay
 	switch {
 	case rp != nil && rp.Members[s.pos].Checked:
-		x := rp.Members[s.pos]
-		row.Lacks = Count{CommittedEntries: x.Lacks, Keys: len(x.LacksKeys)}
-		row.Surplus = x.Surplus
-		row.Unique = Count{CommittedEntries: x.Unique, Keys: len(x.UniqueKeys)}
-		switch {
-		case m.DB != nil && m.DB.KVDamaged:
-			// Records on pages that cannot be read are not counted as missing.
-			say("part of its keys cannot be read")
-		case x.Lacks+x.Surplus == 0:
-			row.HoldsAll = true
-			// Above the last entry of all logs nothing shows what a database should hold.
-			if proven && x.To <= rp.Last && !s.otherContent() {
-				say("holds every committed write up to entry %d", x.To)
-			} else {
-				say("lacks no committed write that is known, up to entry %d", min(x.To, rp.Last))
-			}
-		}
-		if x.Lacks > 0 {
-			acked := ""
-			if x.LacksAcked > 0 {
-				acked = fmt.Sprintf(" (%d of them acknowledged by their proposer)", x.LacksAcked)
-			}
-			say("missing %s%s", plural.Of(x.Lacks, "committed write", "committed writes"), acked)
-		}
-		if x.Surplus > 0 {
-			say("holds %s", surplusText(x.Surplus))
-		}
-		if x.Unique > 0 {
-			say("is the only one that holds %s", plural.Of(x.Unique, "committed write", "committed writes"))
-		}
+		rk.sayEffects(s, proven, &row, say)
 	case rp != nil && rp.Members[s.pos].Why != "":
 		say("not replayed: %s", rp.Members[s.pos].Why)
 	}
@@ -347,6 +318,41 @@ func (rk *ranking) rankRow(s standing, commit uint64, proven bool) Rank {
 		say("cannot serve in its current state")
 	}
 	return row
+}
+
+// sayEffects says which effects of the log the member holds, lacks, or has beyond it.
+func (rk *ranking) sayEffects(s standing, proven bool, row *Rank, say func(string, ...any)) {
+	m, rp := rk.Members[s.pos], rk.Replay
+	x := rp.Members[s.pos]
+	row.Lacks = Count{CommittedEntries: x.Lacks, Keys: len(x.LacksKeys)}
+	row.Surplus = x.Surplus
+	row.Unique = Count{CommittedEntries: x.Unique, Keys: len(x.UniqueKeys)}
+	switch {
+	case m.DB != nil && m.DB.KVDamaged:
+		// Records on pages that cannot be read are not counted as missing.
+		say("part of its keys cannot be read")
+	case x.Lacks+x.Surplus == 0:
+		row.HoldsAll = true
+		// Above the last entry of all logs nothing shows what a database should hold.
+		if proven && x.To <= rp.Last && !s.otherContent() {
+			say("holds every committed write up to entry %d", x.To)
+		} else {
+			say("lacks no committed write that is known, up to entry %d", min(x.To, rp.Last))
+		}
+	}
+	if x.Lacks > 0 {
+		acked := ""
+		if x.LacksAcked > 0 {
+			acked = fmt.Sprintf(" (%d of them acknowledged by their proposer)", x.LacksAcked)
+		}
+		say("missing %s%s", plural.Of(x.Lacks, "committed write", "committed writes"), acked)
+	}
+	if x.Surplus > 0 {
+		say("holds %s", surplusText(x.Surplus))
+	}
+	if x.Unique > 0 {
+		say("is the only one that holds %s", plural.Of(x.Unique, "committed write", "committed writes"))
+	}
 }
 
 // sayAgainstOthers says what the member differs in from others, where nothing decides who is right.
