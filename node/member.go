@@ -59,6 +59,8 @@ type Member struct {
 const (
 	retryEvery     = 20 * time.Millisecond
 	connectTimeout = 30 * time.Second
+	// answerTimeout is how long one attempt of Ready may take; a server answers Status without a quorum.
+	answerTimeout = 10 * time.Second
 	// anyMember is a name in the certificates of all members, for clients that use several.
 	anyMember = "member.sandbox"
 )
@@ -137,7 +139,7 @@ func (m *Member) answers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	go func() { // an ended process leaves its socket file
 		select {

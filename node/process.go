@@ -14,8 +14,8 @@ import (
 	"github.com/etcd-medic/etcd-medic/refusal"
 )
 
-// killAfter is how long a member may take to end if the context has no deadline.
-const killAfter = 10 * time.Second
+// killAfter is how long a member may take to end. A leader waits up to its request timeout (7 s) for its successor.
+const killAfter = 20 * time.Second
 
 var oddCharacters = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
@@ -127,13 +127,10 @@ func (m *Member) Exited() (Exit, bool) {
 }
 
 // Stop ends the member gracefully and waits: at SIGTERM a leader first transfers its leadership. Stop kills the member
-// when ctx ends, or after ten seconds if ctx has no deadline.
+// when ctx ends, or after twenty seconds.
 func (m *Member) Stop(ctx context.Context) error {
-	if _, ok := ctx.Deadline(); !ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, killAfter)
-		defer cancel()
-	}
+	ctx, cancel := context.WithTimeout(ctx, killAfter)
+	defer cancel()
 	if err := m.signal(syscall.SIGTERM); err != nil {
 		return err
 	}

@@ -97,33 +97,37 @@ func enableAuth(ctx context.Context, s *node.Sandbox, ms []*node.Member) error {
 		if err != nil {
 			return err
 		}
-		if err := done(ctx, func() error {
-			_,
-				err := mc.Put(ctx, fmt.Sprintf("/k%d", i), "v")
-			return err
-		}); err != nil {
+		put := func(ctx context.Context) error { _, err := mc.Put(ctx, fmt.Sprintf("/k%d", i), "v"); return err }
+		if err := done(ctx, put); err != nil {
 			return err
 		}
 	}
-	if err := done(ctx, func() error { _, err := c.RoleAdd(ctx, "root"); return err },
-		rpctypes.ErrRoleAlreadyExist); err != nil {
-		return err
+	for _, step := range []struct {
+		what    string
+		ask     func(context.Context) error
+		already error
+	}{
+		{"add role root", func(ctx context.Context) error { _, err := c.RoleAdd(ctx, "root"); return err },
+			rpctypes.ErrRoleAlreadyExist},
+		{"add user root", func(ctx context.Context) error { _, err := c.UserAdd(ctx, "root", "forgotten"); return err },
+			rpctypes.ErrUserAlreadyExist},
+		{"grant root", func(ctx context.Context) error { _, err := c.UserGrantRole(ctx, "root", "root"); return err },
+			nil},
+		{"enable auth", func(ctx context.Context) error { _, err := c.AuthEnable(ctx); return err },
+			rpctypes.ErrUserEmpty},
+	} {
+		if err := done(ctx, step.ask, step.already); err != nil {
+			return fmt.Errorf("%s: %w", step.what, err)
+		}
 	}
-	if err := done(ctx, func() error { _, err := c.UserAdd(ctx, "root", "forgotten"); return err },
-		rpctypes.ErrUserAlreadyExist); err != nil {
-		return err
-	}
-	if err := done(ctx, func() error { _, err := c.UserGrantRole(ctx, "root", "root"); return err }); err != nil {
-		return err
-	}
-	return done(ctx, func() error { _, err := c.AuthEnable(ctx); return err }, rpctypes.ErrUserEmpty)
+	return nil
 }
 
 // done asks until the answer is that it is done, now or by an attempt before: on a busy machine an election can take
 // the answer away.
-func done(ctx context.Context, ask func() error, already ...error) error {
-	_, err := retry(ctx, func() (struct{}, error) {
-		err := ask()
+func done(ctx context.Context, ask func(context.Context) error, already ...error) error {
+	_, err := retry(ctx, func(ctx context.Context) (struct{}, error) {
+		err := ask(ctx)
 		if slices.ContainsFunc(already, func(a error) bool { return errors.Is(err, a) }) {
 			err = nil
 		}
@@ -138,7 +142,7 @@ func writeAsRoot(ctx context.Context, s *node.Sandbox, ms []*node.Member) error 
 	if err != nil {
 		return err
 	}
-	return done(ctx, func() error { _, err := c.Put(ctx, "/after", "v"); return err })
+	return done(ctx, func(ctx context.Context) error { _, err := c.Put(ctx, "/after", "v"); return err })
 }
 
 // reseedLast replaces the third member by a learner that starts empty.
@@ -147,7 +151,7 @@ func reseedLast(ctx context.Context, s *node.Sandbox, ms []*node.Member) error {
 	if err != nil {
 		return err
 	}
-	if _, err := retry(ctx, func() (*clientv3.PutResponse, error) { return c.Put(ctx, "/after", "v") }); err != nil {
+	if err := writeAsRoot(ctx, s, ms[:2]); err != nil {
 		return fmt.Errorf("write as root without a password: %w", err)
 	}
 	fresh, id, err := asLearner(ctx, s, c, ms[2])
@@ -162,18 +166,20 @@ func reseedLast(ctx context.Context, s *node.Sandbox, ms []*node.Member) error {
 	if err != nil {
 		return err
 	}
-	if err := done(ctx, func() error { _, err := lc.MemberPromote(ctx, id); return err },
+	if err := done(ctx, func(ctx context.Context) error { _, err := lc.MemberPromote(ctx, id); return err },
 		rpctypes.ErrMemberNotLearner); err != nil {
-		return err
+		return fmt.Errorf("promote: %w", err)
 	}
 	fc, err := fresh.Client()
 	if err != nil {
 		return err
 	}
 	// It refuses reads as a learner does until it has heard of its promotion.
-	r, err := retry(ctx, func() (*clientv3.GetResponse, error) { return fc.Get(ctx, "/", clientv3.WithPrefix()) })
+	r, err := retry(ctx, func(ctx context.Context) (*clientv3.GetResponse, error) {
+		return fc.Get(ctx, "/", clientv3.WithPrefix())
+	})
 	if err != nil {
-		return err
+		return fmt.Errorf("read from the new member: %w", err)
 	}
 	if len(r.Kvs) != 4 {
 		return fmt.Errorf("the new member holds %d keys of 4", len(r.Kvs))
@@ -184,7 +190,8 @@ func reseedLast(ctx context.Context, s *node.Sandbox, ms []*node.Member) error {
 // asLearner stops and removes a member, and adds and starts it again, empty.
 func asLearner(ctx context.Context, s *node.Sandbox, c *clientv3.Client, old *node.Member) (fresh *node.Member,
 	id uint64, err error) {
-	list, err := retry(ctx, func() (*clientv3.MemberListResponse, error) { return c.MemberList(ctx) })
+	members := func(ctx context.Context) (*clientv3.MemberListResponse, error) { return c.MemberList(ctx) }
+	list, err := retry(ctx, members)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -193,18 +200,18 @@ func asLearner(ctx context.Context, s *node.Sandbox, c *clientv3.Client, old *no
 	}
 	for _, m := range list.Members {
 		if m.Name == old.Name() {
-			if err := done(ctx, func() error { _, err := c.MemberRemove(ctx, m.ID); return err },
+			if err := done(ctx, func(ctx context.Context) error { _, err := c.MemberRemove(ctx, m.ID); return err },
 				rpctypes.ErrMemberNotFound); err != nil {
-				return nil, 0, err
+				return nil, 0, fmt.Errorf("remove: %w", err)
 			}
 		}
 	}
 	conf := old.Config()
-	if err := done(ctx, func() error { _, err := c.MemberAddAsLearner(ctx, conf.PeerURLs); return err },
-		rpctypes.ErrPeerURLExist, rpctypes.ErrMemberExist); err != nil {
-		return nil, 0, err
+	add := func(ctx context.Context) error { _, err := c.MemberAddAsLearner(ctx, conf.PeerURLs); return err }
+	if err := done(ctx, add, rpctypes.ErrPeerURLExist, rpctypes.ErrMemberExist); err != nil {
+		return nil, 0, fmt.Errorf("add the learner: %w", err)
 	}
-	if list, err = retry(ctx, func() (*clientv3.MemberListResponse, error) { return c.MemberList(ctx) }); err != nil {
+	if list, err = retry(ctx, members); err != nil {
 		return nil, 0, err
 	}
 	for _, m := range list.Members {
@@ -220,9 +227,15 @@ func asLearner(ctx context.Context, s *node.Sandbox, c *clientv3.Client, old *no
 	return fresh, id, fresh.Ready(ctx)
 }
 
-func retry[T any](ctx context.Context, f func() (T, error)) (T, error) {
+// attempt is how long one call may take; a server gives up after 7 s.
+const attempt = 20 * time.Second
+
+// retry calls until a call succeeds or ctx ends. It returns the last error.
+func retry[T any](ctx context.Context, f func(context.Context) (T, error)) (T, error) {
 	for {
-		r, err := f()
+		once, cancel := context.WithTimeout(ctx, attempt)
+		r, err := f(once)
+		cancel()
 		if err == nil || ctx.Err() != nil {
 			return r, err
 		}

@@ -192,6 +192,7 @@ func follow(root int) (seen, error) {
 		case err != nil:
 			return got, err
 		case !ws.Stopped():
+			delete(known, pid) // a later thread may get the same number
 			if pid == root && (ws.Signaled() || ws.ExitStatus() != 0) {
 				failed = fmt.Errorf("the traced process ended with status %#x", uint32(ws))
 			}
