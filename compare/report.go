@@ -2,6 +2,7 @@ package compare
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
@@ -78,6 +79,14 @@ type Source struct {
 	// came out of an archive or has its WAL elsewhere. It is for people and not part of the document, which does not
 	// depend on where the copies are.
 	Where string `json:"-"`
+}
+
+// WhyUnused says why the source could not be used; "" if it could.
+func (s *Source) WhyUnused() string {
+	if s.Error == "" {
+		return ""
+	}
+	return s.Name + " was not used: " + strings.TrimPrefix(s.Error, s.Name+": ")
 }
 
 // SourceNames are the names of all sources, including those that could not be used.

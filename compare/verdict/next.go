@@ -43,7 +43,7 @@ func (ad *advice) next() {
 		}
 	}
 	for _, s := range ad.Unread {
-		add("make source "+s.Name+" readable and run again: "+s.Error, none)
+		add("make source "+s.Name+" readable and run again", none)
 	}
 	if len(ad.Members) == 1 && needsOthers[ad.Verdict.Class] {
 		ad.nextAlone(add)

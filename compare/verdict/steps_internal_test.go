@@ -20,15 +20,15 @@ func TestStepsOnce(t *testing.T) {
 	show := shell.Format("etcd-medic inspect")
 	ad.Findings = []check.Finding{{Remedy: []check.Remedy{{Text: "a", Command: show}, {Text: "b", Command: show},
 		{Text: "a"}, {Text: "b"}, {Text: "a"}, {Text: "c", Command: shell.Format("etcd-medic watch")}}}}
-	ad.Unread = []Unread{{Name: "n9", Error: "gone"}, {Name: "n9", Error: "gone"}, {Name: "n9", Error: "closed"}}
+	ad.Unread = []Unread{{Name: "n9", Error: "gone"}, {Name: "n9", Error: "gone"}, {Name: "n8", Error: "gone"}}
 	ad.Verdict.Class = check.ClassMembership
 	ad.next()
 	var got []string
 	for _, n := range ad.Next {
 		got = append(got, strings.TrimSpace(n.Text+" $ "+n.Command.String()))
 	}
-	inThisOrder(t, got[:min(len(got), 6)], []string{"make source n9 readable and run again: gone $",
-		"make source n9 readable and run again: closed $", "a $ etcd-medic inspect", "a $", "b $",
+	inThisOrder(t, got[:min(len(got), 6)], []string{"make source n9 readable and run again $",
+		"make source n8 readable and run again $", "a $ etcd-medic inspect", "a $", "b $",
 		"c $ etcd-medic watch"})
 	if last := got[len(got)-1]; !strings.HasPrefix(last, "see every conf change in the log $ etcd-medic dumplog n1") {
 		t.Errorf("%q", got)

@@ -283,7 +283,7 @@ func TestNextSteps(t *testing.T) {
 			said = append(said, n.Text)
 		}
 		if all := strings.Join(said, "\n"); !strings.Contains(all, want) ||
-			!strings.HasPrefix(all, "make source n9 readable and run again: gone") {
+			!strings.HasPrefix(all, "make source n9 readable and run again") {
 			t.Errorf("%s: %s", class, all)
 		}
 	}

@@ -23,7 +23,7 @@ type Plan struct {
 	// Members are the new members; none means those of the backup.
 	Members []PlanMember `yaml:"members"`
 	// DataDir is the path of each member's dir on its host, where {name} is replaced by its name. Only the start
-	// commands use it.
+	// commands use it; "" names the dirs where they were written.
 	DataDir string `yaml:"dataDir,omitempty"`
 }
 

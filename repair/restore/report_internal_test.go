@@ -97,6 +97,9 @@ func TestTakeBackup(t *testing.T) {
 		{"no revision", func(v *compare.Report) { v.Members[0].DB.CurrentRevision = nil }, Options{Broken: true},
 			"the revision of the backup cannot be read", ""},
 		{"no trailer", func(v *compare.Report) { v.Backup.Trailer = "absent" }, Options{}, "the sha256 trailer of", ""},
+		{"a data dir", func(v *compare.Report) {
+			v.Backup.Trailer, v.Sources[0].Kind = "absent", evidence.KindDataDir
+		}, Options{}, "a is a data dir: no sha256 proves its content", ""},
 		{"that is accepted", func(v *compare.Report) { v.Backup.Trailer = "absent" }, Options{Unproven: true}, "",
 			"the sha256 trailer of the backup: absent"},
 		{"CORRUPT", func(v *compare.Report) {
@@ -108,13 +111,13 @@ func TestTakeBackup(t *testing.T) {
 	} {
 		v := &compare.Report{Verdict: compare.Verdict{Summary: "the verdict"},
 			Members: []evidence.Facts{{DB: &evidence.DBFacts{CurrentRevision: &revision}}},
-			Sources: make([]compare.Source, 1),
+			Sources: []compare.Source{{Name: "a"}},
 			Backup: &compare.Backup{Trailer: "match", Layers: []compare.Layer{
 				{Name: "pages", Outcome: check.Holds, Says: "right"}, {Name: "size", Outcome: check.Violated,
 					Says: "wrong"}}}}
 		tc.change(v)
 		r := &Report{}
-		err := r.takeBackup(v, &tc.o)
+		err := r.takeBackup(v, v.Sources[0].Kind, &tc.o)
 		var refused *refusal.Error
 		if tc.refuse != "" && (!errors.As(err, &refused) || !strings.HasPrefix(refused.Reason, tc.refuse)) ||
 			tc.refuse == "" && (err != nil || r.Backup.Revision != revision) {

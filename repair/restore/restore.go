@@ -76,7 +76,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	r := &Report{SchemaVersion: compare.SchemaVersion, Tool: verified.Tool, GivesUp: []string{}, Notes: []string{},
 		Warnings: []string{}}
-	if err := r.takeBackup(verified, &o); err != nil {
+	if err := r.takeBackup(verified, parts.Kind, &o); err != nil {
 		return nil, err
 	}
 	old, err := readSurvivors(ctx, &o, r.Backup.Revision)
@@ -113,8 +113,8 @@ func onlyWarned(v *compare.Report, checks []check.ID) bool {
 	return found
 }
 
-// takeBackup records the facts and refuses a backup that must not be restored.
-func (r *Report) takeBackup(v *compare.Report, o *Options) error {
+// takeBackup records the facts and refuses a backup that must not be restored. kind is that of the source.
+func (r *Report) takeBackup(v *compare.Report, kind evidence.Kind, o *Options) error {
 	if len(v.Members) == 0 || v.Members[0].DB == nil || v.Backup == nil {
 		return refusef("", "%s", v.Verdict.Summary)
 	}
@@ -151,13 +151,23 @@ func (r *Report) takeBackup(v *compare.Report, o *Options) error {
 	r.Backup.Revision = *m.DB.CurrentRevision
 	if b.Trailer != "match" {
 		if !o.Unproven {
-			return refusef("use another backup, or accept content that nothing proves: --accept-unproven-content",
-				"the sha256 trailer of %s: %s", r.Backup.Name, b.Trailer)
+			return r.refuseUnproven(kind)
 		}
 		r.Notes = append(r.Notes, fmt.Sprintf("the sha256 trailer of the backup: %s; nothing proves its content",
 			b.Trailer))
 	}
 	return r.alarms(m, o)
+}
+
+// refuseUnproven refuses a backup whose bytes no sha256 proves. A data dir never has one.
+func (r *Report) refuseUnproven(kind evidence.Kind) error {
+	if kind == evidence.KindDataDir {
+		return refusef("diagnose all members first; if this one is the best, restore it with "+
+			"--accept-unproven-content (what only its log holds is executed, too)",
+			"%s is a data dir: no sha256 proves its content, as in a backup", r.Backup.Name)
+	}
+	return refusef("use another backup, or accept content that nothing proves: --accept-unproven-content",
+		"the sha256 trailer of %s: %s", r.Backup.Name, r.Backup.Trailer)
 }
 
 // alarms drops the alarms, since their members no longer exist. But CORRUPT still says that the content is corrupt.
@@ -272,7 +282,7 @@ func (r *Report) write(ctx context.Context, o *Options, db string, dirs []datadi
 	}
 	for i := range o.Plan.Members {
 		x := &o.Plan.Members[i]
-		start := startCommand(&o.Plan, x)
+		start := startCommand(&o.Plan, x, o.Out)
 		r.Members = append(r.Members, Member{Name: x.Name, MemberID: res.Dirs[i].MemberID, PeerURLs: x.PeerURLs,
 			ClientURLs: x.ClientURLs,
 			Bytes:      res.Dirs[i].Bytes, Start: start.String(), StartArgs: start})

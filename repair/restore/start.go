@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"path/filepath"
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/shell"
@@ -11,10 +12,11 @@ import (
 
 // startCommand returns the command that starts a restored member. The state is existing although the cluster is new:
 // with the restored WAL etcd ignores it, and with a wrong --data-dir etcd stops instead of creating an empty cluster.
-func startCommand(p *Plan, m *PlanMember) shell.Command {
+// Without a path on the host it names the data dir where it was written, in out.
+func startCommand(p *Plan, m *PlanMember, out string) shell.Command {
 	dir := p.DataDir
 	if dir == "" {
-		dir = "{name}"
+		dir = filepath.Join(out, "{name}")
 	}
 	cmd := shell.Format("etcd --name {} --data-dir {} --initial-advertise-peer-urls {} --listen-peer-urls {}",
 		m.Name, strings.ReplaceAll(dir, "{name}", m.Name), strings.Join(m.PeerURLs, ","), listenURLs(m.PeerURLs))

@@ -174,9 +174,10 @@ func runDiagnose(ctx context.Context, o *diagnoseOptions) error {
 
 // unusable reports on stderr which sources could not be used and which are in use. The report covers the others.
 func (s *Streams) unusable(sources []compare.Source) {
-	for _, src := range sources {
-		if src.Error != "" {
-			s.errorf("%s was not used: %s", src.Name, src.Error)
+	for i := range sources {
+		src := &sources[i]
+		if why := src.WhyUnused(); why != "" {
+			s.errorf("%s", why)
 		}
 		if src.InUse != "" {
 			s.inUse(src.Name, src.InUse)

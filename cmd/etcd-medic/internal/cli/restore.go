@@ -88,7 +88,7 @@ func newRestoreCmd(s *Streams, run func(context.Context, *restoreOptions) error)
 	f.StringVar(&o.token, "initial-cluster-token", "",
 		"cluster token (default: a new one, made from backup and revision)")
 	f.StringVar(&o.dataDir, "data-dir", "", "where a member's dir will be on its host, for the start commands; "+
-		"{name} stands for its name")
+		"{name} stands for its name (default: where it is written)")
 	f.StringArrayVar(&o.surviving, "surviving", nil,
 		"source of the old cluster that shows how far it had come; repeatable")
 	f.StringArrayVar(&o.logDirs, "log", nil, "of a data dir: data dir or WAL folder of another member, whose log "+

@@ -11,9 +11,9 @@ import (
 
 // unused lists the inputs that could not be used, so that the rest is not mistaken for everything.
 func (p *page) unused(sources []compare.Source) {
-	for _, s := range sources {
-		if s.Error != "" {
-			p.text("!! ", s.Name+" was not used: "+s.Error)
+	for i := range sources {
+		if why := sources[i].WhyUnused(); why != "" {
+			p.text("!! ", why)
 		}
 	}
 }
