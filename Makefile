@@ -124,7 +124,7 @@ mutants: $(TOOLS)/mutants ## small changes that no test notices: PACKAGES="./com
 .PHONY: e2e
 e2e: build test-servers $(TOOLS)/testcount ## tests against real clusters of each supported etcd line
 	ETCD_MEDIC_TEST_SERVERS=$(CURDIR)/$(TOOLS) ETCD_MEDIC_TEST_BIN=$(CURDIR)/$(BIN) \
-	  $(GO) test -json -count=1 -parallel 3 -timeout 30m -tags e2e,$(TAGS) -run 'E2E' $(PACKAGES) | $(TOOLS)/testcount
+	  $(GO) test -json -count=1 -parallel 3 -timeout 60m -tags e2e,$(TAGS) -run 'E2E' $(PACKAGES) | $(TOOLS)/testcount
 
 # The slice runs a healthy cluster of each line from 3.5 on, with restarts, and asks that nothing on it is called broken.
 .PHONY: e2e-slice
