@@ -224,11 +224,12 @@ func TestRepeatedOn35(t *testing.T) {
 		"a rest":          {func(in *Input) { in.Replay.Members[0].Unexplained = 1 }, false},
 		"no rise":         {func(in *Input) { in.Replay.Members[0].Jumps = nil }, false},
 		"another release": {func(in *Input) { in.Members[0].Version.Minor = 4 }, false},
+		"auth alone":      {func(in *Input) { in.Replay.Members[0].Jumps[0].AllKinds = false }, false},
 		"no replay":       {func(in *Input) { in.Replay = nil }, false},
 	} {
 		in := sources("n1")
 		in.Members[0].Version = evidence.Version{Minor: 5, Text: "3.5.x"}
-		in.Replay.Members[0].Jumps = make([]replay.Jump, 1)
+		in.Replay.Members[0].Jumps = []replay.Jump{{AllKinds: true}}
 		c.change(in)
 		if got := repeated35(in); (fmt.Sprint(got) == "[n1]") != c.want {
 			t.Errorf("%s: %q", name, got)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
+	"github.com/etcd-medic/etcd-medic/compare/replay"
 	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 	"github.com/etcd-medic/etcd-medic/release"
@@ -32,10 +33,10 @@ func matchAuthReplay(in *Input) *Match {
 				return nil
 			}
 		}
+		if slices.ContainsFunc(r.Jumps, repeatsAll) {
+			return nil // what repeats auth entries on 3.5 repeats all others as well
+		}
 		if len(r.Jumps) > 0 {
-			if in.Members[i].Version.Follows(release.IndexWithAuth) {
-				return nil // what repeats auth entries on 3.5 repeats all others as well
-			}
 			m.Members = append(m.Members, in.Members[i].Label())
 		}
 		dropped = dropped || r.FirstBad() == nil && hasStaleRefusal(in, i)
@@ -57,6 +58,9 @@ func matchAuthReplay(in *Input) *Match {
 	return m
 }
 
+// repeatsAll reports whether a rise is that of a restart which executed entries of all kinds again.
+func repeatsAll(j replay.Jump) bool { return j.AllKinds }
+
 // repeated35 lists the members of 3.5 whose higher auth revision is explained by a restart that executed entries of all
 // kinds again.
 func repeated35(in *Input) []string {
@@ -65,7 +69,7 @@ func repeated35(in *Input) []string {
 		return nil
 	}
 	for i, r := range in.Replay.Members {
-		if r.Checked && r.Unexplained == 0 && len(r.Jumps) > 0 &&
+		if r.Checked && r.Unexplained == 0 && slices.ContainsFunc(r.Jumps, repeatsAll) &&
 			in.Members[i].Version.MayFollow(release.DefragLosesIndex) {
 			out = append(out, in.Members[i].Label())
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/membershippb"
 
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
@@ -142,4 +143,50 @@ func TestIndexBelowSmallBuckets(t *testing.T) {
 		}
 	}
 	told{class: "healthy", holds: []string{"C03", "A02"}}.check(t, diagnoseScript(t, script("3.4.0", false)))
+}
+
+// setVersion is the entry that raises the cluster version.
+func setVersion(version string) clustertest.Step {
+	return as("", 0, &pb.InternalRaftRequest{
+		ClusterVersionSet: &membershippb.ClusterVersionSetRequest{Ver: version}})
+}
+
+// TestAuthRepeatedBeforeUpgrade: a restart of 3.4 repeated auth entries alone, also if the member was upgraded since. The
+// entries between the end of the process and the start that was published later were refused as well.
+func TestAuthRepeatedBeforeUpgrade(t *testing.T) {
+	script := func(version string, later ...string) *clustertest.Script {
+		s := withAuth(newScript("3.4.0"))
+		s.Version = version
+		s.Add(setVersion("3.4.0"))
+		for i := range 10 {
+			s.Add(as("root", 1, put(fmt.Sprintf("/app/k%d", i%4), fmt.Sprint("v", i), 0)))
+		}
+		from := s.Add(as("root", 0, grantMore("/more/")))
+		to := s.Add(as("root", 0, changePassword()))
+		for i := range 3 {
+			s.Add(as("root", 0, put(fmt.Sprint("/app/dropped", i), "x", 0), 1))
+		}
+		start := s.Start(1)
+		s.Of[1] = clustertest.ScriptMember{Repeats: []clustertest.ScriptRepeat{{From: from, To: to, Before: to + 1}}}
+		for i := range 9 {
+			st := as("root", 0, put(fmt.Sprintf("/app/k%d", i%4), fmt.Sprint("w", i), 0))
+			st.AuthRevision = 100 // of a member whose auth revision is higher
+			s.Add(st)
+		}
+		if start != to+4 {
+			t.Fatal(start, to)
+		}
+		for _, v := range later {
+			s.Add(setVersion(v))
+		}
+		return s
+	}
+	for _, later := range [][]string{nil, {"3.5.0"}, {"3.5.0", "3.6.0"}} {
+		version := append([]string{"3.4.0"}, later...)[len(later)]
+		r := diagnoseScript(t, script(version, later...))
+		told{class: "data-divergence", cause: "auth-revision-replay", certainty: "proof",
+			violated: []string{"A01", "A02", "A04"}, holds: []string{"K03"},
+			best:   []string{"node1", "node3"},
+			absent: []string{"auth-revision-unequal", "cindex-not-saved-by-defrag"}}.check(t, r)
+	}
 }

@@ -421,10 +421,10 @@ func (c *ruleCase) result(w wordList) {
 	if w.is("ahead") {
 		r.Ahead = &replay.Stretch{From: 1, To: 2}
 	}
-	for _, j := range w.list("jump") { // jump=RESTART:SNAPSHOT:EXTRA:POSSIBLE
+	for _, j := range w.list("jump") { // jump=RESTART:SNAPSHOT:EXTRA:POSSIBLE[:all]
 		p := strings.Split(j, ":")
 		r.Jumps = append(r.Jumps, replay.Jump{Restart: c.num(p[0], 10), Snapshot: c.num(p[1], 10),
-			Extra: c.num(p[2], 10), Possible: c.num(p[3], 10)})
+			Extra: c.num(p[2], 10), Possible: c.num(p[3], 10), AllKinds: len(p) > 4 && p[4] == "all"})
 	}
 	for _, s := range w.list("shut") { // shut=BEGIN:LASTAPPLIED:FIRST:MISSING:AFTER
 		p := strings.Split(s, ":")

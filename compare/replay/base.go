@@ -23,6 +23,9 @@ func newSim(ctx context.Context, r *Result, pos int, room *apply.Room) *sim {
 		return nil
 	}
 	s.past, s.logEnd, s.committed = pastOf(ctx, r), r.logEnd(m.AppliedMin), r.Commit
+	versions := r.Survey.VersionsFor(pos)
+	s.oldAuth = lastWithout(versions, release.IndexWithAuth)
+	s.oldIndex = lastWithout(versions, release.IndexWithEveryEntry)
 	s.grantedAt, s.ownGrants = r.Survey.grantedAt, r.Survey.leases.grants
 	s.Value = func(key string, at apply.Rev) ([]byte, bool) { return s.readValue(key, dumpdb.Rev(at)) }
 	s.Passes = s.passes

@@ -123,7 +123,7 @@ func (be *belowPlace) foreseeRevoke(it *item, p apply.Effect) {
 // mayRepeat reports whether restarts executed auth entries twice. Then the auth revision differs from the one in the
 // log, and the permissions at an entry are uncertain.
 func (aw *authWatch) mayRepeat() bool {
-	once := aw.follows(release.IndexWithAuth) && aw.Version.Has(release.DefragLosesIndex).Excluded()
+	once := aw.oldAuth == 0 && aw.follows(release.IndexWithAuth) && aw.Version.Has(release.DefragLosesIndex).Excluded()
 	return aw.Auth.Enabled && !once && aw.m.DB.Auth.Revision != aw.plain.at(aw.m.AppliedMax)
 }
 

@@ -1,10 +1,12 @@
 package replay
 
 import (
+	"math"
 	"slices"
 	"testing"
 
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // TestVersionsOfAnEntry: where logs hold different entries at an index, what each of them publishes or sets is noted,
@@ -41,5 +43,20 @@ func TestVersionsOfAnEntry(t *testing.T) {
 	}
 	if len(s.Starts[7]) != 3 || len(s.Versions) != 3 {
 		t.Errorf("%+v %+v: the choice for a member changes what was noted", s.Starts, s.Versions)
+	}
+}
+
+// TestLastWithout: a release without a rule may have executed every entry before the one that raised the cluster
+// version to a release that has it.
+func TestLastWithout(t *testing.T) {
+	for want, versions := range map[uint64][]VersionSet{
+		0:              {{Index: 4, Version: "3.0.0"}, {Index: 6, Version: "3.5.0"}, {Index: 90, Version: "3.6.0"}},
+		70:             {{Index: 6, Version: "3.4.0"}, {Index: 70, Version: "3.5.0"}, {Index: 90, Version: "3.6.0"}},
+		71:             {{Index: 6, Version: "3.3.0"}, {Index: 50, Version: "3.4.0"}, {Index: 71, Version: "3.5.0"}},
+		math.MaxUint64: {{Index: 6, Version: "3.4.0"}, {Index: 70, Version: "?"}},
+	} {
+		if got := lastWithout(versions, release.IndexWithAuth); got != want {
+			t.Errorf("%v: %d, want %d", versions, got, want)
+		}
 	}
 }

@@ -12,6 +12,9 @@ import (
 func (s *sim) hold(it *item, ahead []*item) Outcome {
 	p := s.Evaluate(it.req)
 	next := s.cur.peek(0)
+	if s.leavesOut(it, p, next) && s.auth.earlyJump(it) {
+		p = s.Evaluate(it.req)
+	}
 	o := s.matcher.match(it, p, ahead)
 	// A refusal that only a raised auth revision explains may stem from a restart whose publish entry comes later.
 	if o.State == Missing && s.auth.earlyJump(it) {
@@ -47,6 +50,12 @@ func (s *sim) hold(it *item, ahead []*item) Outcome {
 		s.saved, s.auth.authSeen, s.leases.leaseSeen = it.entry.Index, s.auth.authSeen[:0], s.leases.leaseSeen[:0]
 	}
 	return o
+}
+
+// leavesOut reports whether the revision that an entry should have written names none of its keys, so that another entry
+// wrote it.
+func (s *sim) leavesOut(it *item, p apply.Effect, g *group) bool {
+	return len(p.Writes) > 0 && g != nil && !g.hole && g.main == s.Revision+1 && !names(it.req, g)
 }
 
 // matcher assigns the records of the database to the entries that wrote them.

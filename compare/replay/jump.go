@@ -137,6 +137,7 @@ func (aw *authWatch) jump(r *restart, idx uint64) {
 	switch {
 	case !aw.m.HasDB():
 		return
+	case r.index <= aw.oldAuth: // it may have repeated auth entries alone, whatever release wrote the database later
 	case aw.mayFollow(release.DefragLosesIndex):
 		aw.jump35(r, idx)
 		return

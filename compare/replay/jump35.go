@@ -32,8 +32,8 @@ func (aw *authWatch) jump35(r *restart, idx uint64) {
 		state.Revision = aw.Auth.Revision + raised
 		aw.Auth = state
 		aw.res.Jumps = append(aw.res.Jumps, Jump{Index: idx, Restart: r.index, Start: StartTime(r.id), Extra: raised,
-			Possible: raised,
-			Entries:  entries, From: tail[i].Index, To: tail[len(tail)-1].Index})
+			Possible: raised, AllKinds: true,
+			Entries: entries, From: tail[i].Index, To: tail[len(tail)-1].Index})
 		return
 	}
 }

@@ -327,8 +327,8 @@ func TestJumpOfAnyEntries(t *testing.T) {
 		roles  string
 		own    bool
 	}{
-		"one":                 {stored: 7, want: []Jump{{Index: 12, Restart: 10, Extra: 1, Possible: 1, From: 4, To: 4, Entries: []uint64{4}}}, roles: "b", own: true},
-		"both":                {stored: 8, want: []Jump{{Index: 12, Restart: 10, Extra: 2, Possible: 2, From: 3, To: 4, Entries: []uint64{3, 4}}}, roles: "ab", own: true},
+		"one":                 {stored: 7, want: []Jump{{Index: 12, Restart: 10, Extra: 1, Possible: 1, AllKinds: true, From: 4, To: 4, Entries: []uint64{4}}}, roles: "b", own: true},
+		"both":                {stored: 8, want: []Jump{{Index: 12, Restart: 10, Extra: 2, Possible: 2, AllKinds: true, From: 3, To: 4, Entries: []uint64{3, 4}}}, roles: "ab", own: true},
 		"more than there are": {stored: 9, own: true},
 		"no rise":             {stored: 6},
 		"a snapshot":          {stored: 7, change: func(aw *authWatch) { aw.restarts[0].received = true }},

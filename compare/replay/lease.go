@@ -113,7 +113,8 @@ type leaseOp struct {
 
 // noteLeaseOp keeps an operation that a restart would repeat.
 func (lw *leaseWatch) noteLeaseOp(it *item, id int64) {
-	if !lw.follows(release.IndexWithEveryEntry) && len(lw.leaseSeen) < maxLeaseOps {
+	old := it.entry.Index <= lw.oldIndex || !lw.follows(release.IndexWithEveryEntry)
+	if old && len(lw.leaseSeen) < maxLeaseOps {
 		lw.leaseSeen = append(lw.leaseSeen, leaseOp{id, it.entry.Index})
 	}
 }

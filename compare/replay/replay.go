@@ -165,6 +165,8 @@ type Jump struct {
 	From, To        uint64
 	// Entries are the indexes of the auth entries that count again when applied a second time.
 	Entries []uint64
+	// AllKinds is true if what repeats auth entries on the release that ran repeats all others as well.
+	AllKinds bool
 }
 
 // Compacted is a compaction entry: To is the revision that it names, Revision that of the member when it executed it.

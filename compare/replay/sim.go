@@ -68,6 +68,9 @@ type subject struct {
 	// saved is the index that meta/consistent_index holds on disk up to 3.4: the last entry that changed keys, or a
 	// snapshot. Entries above it are executed again at a restart.
 	saved uint64
+	// oldAuth and oldIndex are the last entries that releases without release.IndexWithAuth and without
+	// release.IndexWithEveryEntry may have executed before an upgrade, 0 if there are none.
+	oldAuth, oldIndex uint64
 	// wrote is the last entry of which the database holds the records.
 	wrote uint64
 	// touched are rows of small buckets changed by entries above AppliedMin, which the database may or may not hold.

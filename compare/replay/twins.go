@@ -83,7 +83,8 @@ func (r *Result) plain(m *evidence.Member) bool {
 			return false
 		}
 	}
-	return m.Version.Follows(release.IndexWithAuth) || len(r.Survey.Auth) == 0 && len(r.Survey.Stamps) == 0 &&
+	always := m.Version.Follows(release.IndexWithAuth) && lastWithout(r.Survey.Versions, release.IndexWithAuth) == 0
+	return always || len(r.Survey.Auth) == 0 && len(r.Survey.Stamps) == 0 &&
 		m.DB.Auth.Revision <= 1
 }
 

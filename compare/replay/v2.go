@@ -1,10 +1,13 @@
 package replay
 
 import (
+	"math"
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/apply"
+	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
+	"github.com/etcd-medic/etcd-medic/release"
 )
 
 // V2Op is a request of a v2 client in the log.
@@ -58,6 +61,24 @@ func (s *Survey) noteVersion(it *item, other Elsewhere) {
 	if set && len(s.Versions) < maxV2Ops {
 		s.Versions = append(s.Versions, VersionSet{it.entry.Index, version, other})
 	}
+}
+
+// lastWithout returns the last entry that a release without a rule may have executed before an upgrade to one that has
+// it: the entry that raised the cluster version, since that waits for the last member. It is 0 if there is none, and
+// the highest index while the cluster version is still the old one. Version 3.0 is left out, because a new cluster has
+// it until all its members are up.
+func lastWithout(versions []VersionSet, rule *release.Rule) (last uint64) {
+	for _, v := range versions {
+		minor, ok := evidence.MinorOf(v.Version)
+		switch {
+		case !ok || minor == 0:
+		case !release.AnyOf(minor).Has(rule).Certain():
+			last = math.MaxUint64
+		case last == math.MaxUint64:
+			last = v.Index
+		}
+	}
+	return last
 }
 
 // Served is a process of a member that published itself and then proposed what a client asked for. A server answers
