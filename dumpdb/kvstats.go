@@ -49,6 +49,8 @@ const (
 	RuleLease = "unknown-lease"
 	// RuleUndecodable is the rule of bytes that are not a record.
 	RuleUndecodable = "undecodable"
+	// RuleContiguousSub is broken by a transaction that lacks a record before another one of it.
+	RuleContiguousSub = "contiguous-sub"
 	// RuleUnknownField is the rule of a record with a field that no release writes.
 	RuleUnknownField = "unknown-field"
 )

@@ -53,7 +53,7 @@ func (s *statsSink) record(r *record) {
 	if want, ok := s.order.next(r.rev); !ok {
 		rule := "contiguous-main"
 		if r.rev.Main == want.Main {
-			rule = "contiguous-sub"
+			rule = RuleContiguousSub
 		}
 		s.violate(r, rule, want.String(), r.rev.String())
 	}

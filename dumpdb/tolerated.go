@@ -26,7 +26,7 @@ func (st *KVStats) tolerate(damage []*DamageError) *KVStats {
 
 func (v *Violation) explainedBy(lost []*DamageError) bool {
 	switch v.Rule {
-	case "contiguous-main", "contiguous-sub":
+	case "contiguous-main", RuleContiguousSub:
 		want, err := ParseRev(v.Expected)
 		return err == nil && slices.ContainsFunc(lost, func(d *DamageError) bool { return d.covers(want.Bytes()) })
 	case "version-chain", "tombstone-without-life":

@@ -20,7 +20,7 @@ var valueBytesAltered = described(Cause{
 			switch {
 			case !r.Checked || r.FirstBad() == nil:
 				continue
-			case undecodable(in, in.Members[i].Label()):
+			case undecodable(in, in.Members[i].Label()), lacksRecord(in, in.Members[i].Label()):
 				return nil
 			case !onlyContradicted(in, i) || len(r.Extra) > 0 || r.Counts[replay.Missing] > 0:
 				return nil
@@ -72,6 +72,12 @@ func ofOtherHistory(in *Input) func(*replay.Event) bool {
 func undecodable(in *Input, label string) bool {
 	return slices.ContainsFunc(in.Findings[check.K04],
 		func(f check.Finding) bool { return f.Members[0] == label && f.Facts.Undecodable })
+}
+
+// lacksRecord reports whether a transaction in the database of a member lacks a record: then one was removed.
+func lacksRecord(in *Input, label string) bool {
+	return slices.ContainsFunc(in.Findings[check.K04],
+		func(f check.Finding) bool { return f.Members[0] == label && f.Facts.RecordMissing })
 }
 
 // onlyContradicted reports whether everything wrong with a member is a record that exists at its revision with another

@@ -94,6 +94,17 @@ func TestUndecodable(t *testing.T) {
 	}
 }
 
+// TestLacksRecord: a transaction of the member itself that is not complete.
+func TestLacksRecord(t *testing.T) {
+	in := &Input{Findings: map[check.ID][]check.Finding{check.K04: {
+		{Members: []string{"n1"}, Facts: check.Facts{RecordMissing: true}}, {Members: []string{"n2"}}}}}
+	for name, want := range map[string]bool{"n1": true, "n2": false, "n3": false} {
+		if got := lacksRecord(in, name); got != want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
 // TestOnePerLife: each entry that is missing was the last one that a process of the member applied in vain.
 func TestOnePerLife(t *testing.T) {
 	for name, c := range map[string]struct {

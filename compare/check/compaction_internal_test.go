@@ -264,7 +264,11 @@ func TestViolations(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	m.DB.KV.Violations = append(m.DB.KV.Violations, dumpdb.Violation{Rule: dumpdb.RuleUndecodable})
-	if r := mvccInvariants.Run(in); !r.Findings[0].Facts.Undecodable {
+	if r := mvccInvariants.Run(in); !r.Findings[0].Facts.Undecodable || r.Findings[0].Facts.RecordMissing {
+		t.Errorf("%+v", r)
+	}
+	m.DB.KV.Violations = append(m.DB.KV.Violations, dumpdb.Violation{Rule: dumpdb.RuleContiguousSub})
+	if r := mvccInvariants.Run(in); !r.Findings[0].Facts.RecordMissing {
 		t.Errorf("%+v", r)
 	}
 	m.DB.KVDamaged = true

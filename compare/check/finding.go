@@ -199,6 +199,8 @@ type Facts struct {
 	// Undecodable is true where a record of bucket key cannot be decoded any more. The file itself shows that its bytes
 	// changed, whatever the log or other members show.
 	Undecodable bool
+	// RecordMissing is true where a transaction lacks a record before another one of it: more than values changed.
+	RecordMissing bool
 	// VotersAbsent is true where a majority is missing only without voters that have run and are not among the sources.
 	VotersAbsent bool
 	// VotersDiffer is true where members differ in who is listed as a voter or as a learner.

@@ -44,6 +44,7 @@ func keyViolations(in *Input, kind Kind, class Class, sev Severity, want func(ru
 				continue
 			}
 			f.Facts.Undecodable = f.Facts.Undecodable || v.Rule == dumpdb.RuleUndecodable
+			f.Facts.RecordMissing = f.Facts.RecordMissing || v.Rule == dumpdb.RuleContiguousSub
 			if first == "" {
 				first = v.Rule
 			}

@@ -54,8 +54,9 @@ func Grouped(fs []Finding) []Finding {
 		return fs
 	}
 	kindOf := func(f Finding) string {
-		return fmt.Sprintf("%s %s %s %q %q %s %s %q %v %v %v", f.Kind, f.Severity, f.Class, f.Members, f.Odd,
-			f.Facts.LogDamage, f.Facts.DBDamage, f.Facts.Bucket, f.Facts.Undecodable, f.Facts.VotersDiffer, f.Undecided)
+		return fmt.Sprintf("%s %s %s %q %q %s %s %q %v %v %v %v", f.Kind, f.Severity, f.Class, f.Members, f.Odd,
+			f.Facts.LogDamage, f.Facts.DBDamage, f.Facts.Bucket, f.Facts.Undecodable, f.Facts.RecordMissing,
+			f.Facts.VotersDiffer, f.Undecided)
 	}
 	count := map[string]int{}
 	for _, f := range fs {
