@@ -1,13 +1,20 @@
 package cause_test
 
 import (
+	"encoding/base64"
 	"fmt"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"go.etcd.io/bbolt"
+	"go.etcd.io/etcd/api/v3/authpb"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/membershippb"
+	"golang.org/x/crypto/bcrypt"
 
+	"github.com/etcd-medic/etcd-medic/compare"
 	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/compare/evidence/clustertest"
 )
@@ -151,8 +158,8 @@ func setVersion(version string) clustertest.Step {
 		ClusterVersionSet: &membershippb.ClusterVersionSetRequest{Ver: version}})
 }
 
-// TestAuthRepeatedBeforeUpgrade: a restart of 3.4 repeated auth entries alone, also if the member was upgraded since. The
-// entries between the end of the process and the start that was published later were refused as well.
+// TestAuthRepeatedBeforeUpgrade: a restart of 3.4 repeated auth entries alone, also if the member was upgraded since.
+// The entries between the end of the process and the start that was published later were refused as well.
 func TestAuthRepeatedBeforeUpgrade(t *testing.T) {
 	script := func(version string, later ...string) *clustertest.Script {
 		s := withAuth(newScript("3.4.0"))
@@ -188,5 +195,58 @@ func TestAuthRepeatedBeforeUpgrade(t *testing.T) {
 			violated: []string{"A01", "A02", "A04"}, holds: []string{"K03"},
 			best:   []string{"node1", "node3"},
 			absent: []string{"auth-revision-unequal", "cindex-not-saved-by-defrag"}}.check(t, r)
+	}
+}
+
+// TestPasswordEmptied: a release up to 3.4 ignores the hash that a proposer of 3.5 sends, and hashes a password that is
+// empty.
+func TestPasswordEmptied(t *testing.T) {
+	const id = "auth-password-emptied"
+	hash := func(password string) string {
+		h, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(h)
+	}
+	right := hash("right")
+	script := func(founded string) *clustertest.Script {
+		s := withAuth(newScript("3.4.0"))
+		s.Version = "3.5.0"
+		s.Add(setVersion(founded))
+		s.Add(as("root", 0, &pb.InternalRaftRequest{AuthUserChangePassword: &pb.AuthUserChangePasswordRequest{
+			Name: "app", HashedPassword: base64.StdEncoding.EncodeToString([]byte(right))}}))
+		s.Add(as("root", 0, put("/app/k", "v", 0)))
+		s.Add(setVersion("3.5.0"))
+		return s
+	}
+	stored := func(h string) spoil {
+		row, err := (&authpb.User{Name: []byte("app"), Password: []byte(h), Roles: []string{"app"}}).Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return editDB(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("authUsers")).Put([]byte("app"), row) })
+	}
+	alone := script("3.4.0").Write(t, t.TempDir())[1]
+	stored(hash(""))(t, filepath.Join(alone, "member"))
+	if r := diagnose(t, dirSpecs([]string{alone})); r.Verdict.Cause == nil || *r.Verdict.Cause != id {
+		t.Errorf("alone: %s", r.Verdict.Summary)
+	}
+	for name, c := range map[string]struct {
+		founded, hash string
+		emptied       bool
+	}{
+		"empty":            {"3.4.0", hash(""), true},
+		"another password": {"3.4.0", hash("other"), false},
+		"never on 3.4":     {"3.5.0", hash(""), false},
+	} {
+		r := diagnoseScript(t, script(c.founded), stored(right), stored(c.hash), stored(right))
+		named := slices.ContainsFunc(r.Causes, func(k compare.Cause) bool { return k.ID == id })
+		if outcome(r, "A09") != check.Violated || named != c.emptied {
+			t.Errorf("%s: A09 %s, named %t", name, outcome(r, "A09"), named)
+		}
+		if c.emptied && (r.Verdict.Cause == nil || *r.Verdict.Cause != id) {
+			t.Errorf("%s: another cause leads: %s", name, r.Verdict.Summary)
+		}
 	}
 }

@@ -16,6 +16,7 @@ const (
 	AuthCacheEmptyAfterStart             ID = "auth-cache-empty-after-start"
 	AuthCacheStaleAfterSnapshot          ID = "auth-cache-stale-after-snapshot"
 	AuthDeniedIndexStuck                 ID = "auth-denied-index-stuck"
+	AuthPasswordEmptied                  ID = "auth-password-emptied"
 	AuthRevisionReplay                   ID = "auth-revision-replay"
 	AuthRevisionUnequal                  ID = "auth-revision-unequal"
 	AuthSecretsInWAL                     ID = "auth-secrets-in-wal"

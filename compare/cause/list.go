@@ -91,6 +91,7 @@ func contentCauses() []Cause {
 		defragOrphanMerged,
 		valueBytesAltered,
 		txnRangeStripped,
+		authPasswordEmptied,
 		authCacheAfterStart,
 		authCacheAfterSnapshot,
 		cindexAheadOfApply,

@@ -52,8 +52,8 @@ func (s *sim) hold(it *item, ahead []*item) Outcome {
 	return o
 }
 
-// leavesOut reports whether the revision that an entry should have written names none of its keys, so that another entry
-// wrote it.
+// leavesOut reports whether the revision that an entry should have written names none of its keys, so that another
+// entry wrote it.
 func (s *sim) leavesOut(it *item, p apply.Effect, g *group) bool {
 	return len(p.Writes) > 0 && g != nil && !g.hole && g.main == s.Revision+1 && !names(it.req, g)
 }

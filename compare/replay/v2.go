@@ -81,6 +81,12 @@ func lastWithout(versions []VersionSet, rule *release.Rule) (last uint64) {
 	return last
 }
 
+// RanWithout reports whether a release without a rule may have executed an entry on the member at a position, before an
+// upgrade or because the member still waits for one.
+func (s *Survey) RanWithout(pos int, rule *release.Rule, index uint64) bool {
+	return index <= lastWithout(s.VersionsFor(pos), rule)
+}
+
 // Served is a process of a member that published itself and then proposed what a client asked for. A server answers
 // clients only when it has applied its own publish entry (EtcdServer.publish and ReadyNotify, 3.0 to 3.8), so its log
 // held that entry.
