@@ -2,9 +2,11 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/etcd-medic/etcd-medic/compare/cause"
+	"github.com/etcd-medic/etcd-medic/compare/check"
 	"github.com/etcd-medic/etcd-medic/internal/plural"
 	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/shell"
@@ -41,6 +43,11 @@ func (lo *losses) membershipCautions() []string {
 			shell.Quote(removed[0]))
 	}
 	out = append(out, zombieCautions(zombies, c)...)
+	if lo.downgrades() {
+		say("a downgrade is enabled: once it has lowered the cluster version, a server without data refuses to join "+
+			"(incompatible with current running cluster). Finish the downgrade before the first step, or cancel it: %s",
+			shell.Format("etcdctl downgrade cancel"))
+	}
 	if lo.p.Verdict.Cause == cause.LearnerPromotionNotPersisted {
 		say("servers before 3.5.24 do not mend bucket members when they start: upgrade to a later 3.5 first, and " +
 			"diagnose fresh copies afterwards. Do not go to 3.7 before: it builds the majority from that bucket")
@@ -56,6 +63,14 @@ func (lo *losses) membershipCautions() []string {
 		say("what was acknowledged with the help of both copies may be missing everywhere: no member can tell")
 	}
 	return out
+}
+
+// downgrades reports whether a downgrade is enabled while a member is to come back empty. Servers from 3.5 on then only
+// join a cluster of the next higher version (server/etcdserver/cluster_util.go, allowedVersionRange), and the downgrade
+// does not end while a member is not started.
+func (lo *losses) downgrades() bool {
+	return slices.ContainsFunc(lo.p.Members, func(m Member) bool { return m.Action == Replace }) &&
+		slices.ContainsFunc(lo.r.Findings, func(f check.Finding) bool { return f.Is(check.KindDowngradeUnfinished) })
 }
 
 // zombieCautions describe the effects on a release while bucket members lists removed members.

@@ -50,6 +50,12 @@ func TestCautions(t *testing.T) {
 		"a majority was not given": {change: alone, o: plan.Options{Gone: []string{"node2", "node4"}},
 			says: []string{"the data dirs of node2, node4 were not looked at",
 				"if node2, node4 can still be started, that is the better way"}},
+		"a downgrade": {change: func(r *compare.Report) {
+			r.Findings = append(r.Findings,
+				check.Finding{Kind: check.KindDowngradeUnfinished, Members: []string{"node1"}})
+		}, o: plan.Options{Replace: []string{"node2"}}, says: []string{"a downgrade is enabled", "etcdctl downgrade cancel"}},
+		"no downgrade": {change: func(*compare.Report) {}, o: plan.Options{Replace: []string{"node2"}},
+			not: "a downgrade is enabled"},
 		"a member that was removed": {change: addVoters(0), says: []string{
 			"without old the cluster has 3 voters and survives the loss of 1; repair plan --replace old brings it back"}},
 		"a member that was removed from five": {change: addVoters(2), says: []string{
