@@ -142,9 +142,8 @@ var advice = []struct {
 	{"P13", release.V2Decoded, "let the old version take a raft snapshot after the v2 requests first (start it with " +
 		"a " +
 		"small --snapshot-count and write), then stop it and check again"},
-	{"P13", release.V2Executed, "v2 writes must end: switch the clients to v3, let the old version take a raft " +
-		"snapshot " +
-		"after the last one"},
+	{"P13", release.V2Executed, "v2 writes must end: switch the clients to v3 (QGET without a path is /health up to " +
+		"3.4, and ends with the upgrade to 3.5), let the old version take a raft snapshot after the last one"},
 	{"P14", nil, "start and stop the version that wrote the dir once more, so that everything is applied"},
 	{"P17", nil, "add the member again (etcdctl member add) and start it with an empty dir"},
 	{"P18", nil, "the dir belongs to another member or cluster: give each member its own dir"},
