@@ -24,6 +24,8 @@ type event struct {
 	first, last, term uint64
 	// commit is the highest commit written in this segment before the event.
 	commit uint64
+	// state is the term of the last HardState in this segment before the event, 0 if there is none.
+	state uint64
 	// within is commit without what was not in the log when it was written.
 	within uint64
 	snap   *SnapshotRecord
@@ -183,8 +185,11 @@ func (d *digest) addEntry(it *item) {
 			return
 		}
 	}
-	d.note(event{kind: eventRun, pos: it.rec.Pos, first: e.index, last: e.index, term: e.term, commit: d.commit},
-		runCost)
+	v := event{kind: eventRun, pos: it.rec.Pos, first: e.index, last: e.index, term: e.term, commit: d.commit}
+	if d.state != nil {
+		v.state = d.state.Term
+	}
+	d.note(v, runCost)
 }
 
 // note adds an event with what it takes of the marks of the scan.

@@ -67,6 +67,8 @@ type Overwrite struct {
 type Jump struct {
 	Pos
 	From, To uint64
+	// State is the highest term of a HardState before the entry after To, 0 if there is none.
+	State uint64
 }
 
 // TermRange says that the entries First..Last of the effective log have term Term.

@@ -22,6 +22,8 @@ type order struct {
 	last uint64
 	// snap is the highest index of a snapshot record so far.
 	snap, commit uint64
+	// term is the highest of the HardStates.
+	term uint64
 	// within is the highest commit index that was in the log when it was written.
 	within uint64
 	// forced is the last entry that a start with --force-new-cluster committed, 0 if there is none.
@@ -136,7 +138,7 @@ func (o *order) state(d *digest, last uint64) {
 	h := *d.state
 	o.sum.HardState, o.sum.HardStatePos = &h, d.pos
 	o.commit, o.forced = max(o.commit, d.commit), max(o.forced, d.forced)
-	o.within = max(o.within, d.within)
+	o.within, o.term = max(o.within, d.within), max(o.term, h.Term)
 	o.ballots.join(&d.ballots, last)
 }
 
@@ -224,7 +226,7 @@ func (o *order) gap(v *event) {
 			d.LostFrom, d.LostTo = from, to
 		}
 	case o.snap >= to && !slices.Contains(o.removed, o.last):
-		o.sum.Jumps = append(o.sum.Jumps, Jump{Pos: v.pos, From: from, To: to})
+		o.sum.Jumps = append(o.sum.Jumps, Jump{Pos: v.pos, From: from, To: to, State: max(o.term, v.state)})
 	default:
 		d := &DamageError{Pos: v.pos, Kind: DamageIndexGap, LostFrom: from, LostTo: to,
 			Err: fmt.Errorf("entry %d/%d follows index %d", v.term, v.first, o.last)}

@@ -48,7 +48,8 @@ func (ss elections) leaders() map[uint64]dumplog.ID {
 }
 
 // leaderGaps are findings about entries that a log lacks before a snapshot record, in a term that its member led. Only
-// a follower receives a snapshot of entries that it lacks.
+// a follower receives a snapshot of entries that it lacks. After its term a leader is one: a leader sends entries
+// before it has stored them, so at its end others may hold more of its term, and send them as a snapshot.
 func (ss elections) leaderGaps(m *evidence.Member) (fs []Finding) {
 	if len(m.WAL.Summary.Jumps) == 0 {
 		return nil
@@ -56,7 +57,7 @@ func (ss elections) leaderGaps(m *evidence.Member) (fs []Finding) {
 	leaders := ss.leaders()
 	for _, j := range m.WAL.Summary.Jumps {
 		term := m.WAL.TermAt(j.To + 1)
-		if m.MemberID == 0 || leaders[term] != m.MemberID || m.WAL.TermAt(j.From-1) != term {
+		if m.MemberID == 0 || leaders[term] != m.MemberID || m.WAL.TermAt(j.From-1) != term || j.State > term {
 			continue
 		}
 		votes := ss.votesFor(m, term)

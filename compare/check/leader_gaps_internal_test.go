@@ -20,6 +20,7 @@ func TestLeaderGaps(t *testing.T) {
 		"more voters then": {[]dumplog.ID{0xa1, 0xa1, 0}, dumplog.Jump{From: 60, To: 60}, "", ""},
 		"several entries": {[]dumplog.ID{0xa1, 0xa1, 0}, dumplog.Jump{From: 50, To: 52},
 			"n1: entries 50..52 are missing in the log", "follows entry 49"},
+		"after its term":       {[]dumplog.ID{0xa1, 0xa1, 0}, dumplog.Jump{From: 50, To: 52, State: 3}, "", ""},
 		"another one was":      {[]dumplog.ID{0xa2, 0xa2, 0}, dumplog.Jump{From: 50, To: 50}, "", ""},
 		"it only voted itself": {[]dumplog.ID{0xa1, 0, 0}, dumplog.Jump{From: 50, To: 50}, "", ""},
 		"before its term":      {[]dumplog.ID{0xa1, 0xa1, 0}, dumplog.Jump{From: 11, To: 15}, "", ""},
