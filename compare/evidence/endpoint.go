@@ -308,11 +308,13 @@ func refusal(ctx context.Context, c net.Conn) error {
 	return nil
 }
 
-// wantsTLS returns an error if a server closes a plain-text connection or answers with a TLS alert; otherwise nil.
+// wantsTLS returns an error if a server closes a plain-text connection, or answers with a TLS alert or with HTTP/1;
+// otherwise nil.
 func wantsTLS(ctx context.Context, c net.Conn, host string) error {
 	var closed *plainTextError
-	if err := greeting(ctx, c, host, refusalTime); errors.As(err, &closed) {
-		return closed
+	var other *noClientURLError
+	if err := greeting(ctx, c, host, refusalTime); errors.As(err, &closed) || errors.As(err, &other) {
+		return err
 	}
 	return nil
 }
@@ -323,6 +325,15 @@ type plainTextError struct{ host string }
 // Error implements error.
 func (e *plainTextError) Error() string {
 	return fmt.Sprintf("%s closes connections without TLS: is it https://%s?", e.host, e.host)
+}
+
+// noClientURLError says that a server does not speak HTTP/2, which every client URL of etcd does.
+type noClientURLError struct{ host string }
+
+// Error implements error.
+func (e *noClientURLError) Error() string {
+	return fmt.Sprintf("%s answers without HTTP/2, which etcd's client URLs speak: is it a peer URL, or another "+
+		"service?", e.host)
 }
 
 // greeting waits for the first bytes that a server of HTTP/2 sends on a plain-text connection.
@@ -340,6 +351,8 @@ func greeting(ctx context.Context, c net.Conn, host string, limit time.Duration)
 	switch {
 	case alert || n == 0 && errors.Is(err, io.EOF):
 		return &plainTextError{host}
+	case bytes.HasPrefix(b[:n], []byte("HTTP/1.")), bytes.HasPrefix(b[:n], []byte("<")):
+		return &noClientURLError{host}
 	case n == 0:
 		return err
 	}

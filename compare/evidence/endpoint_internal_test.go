@@ -61,11 +61,12 @@ func (c *scriptedConn) Close() error {
 	return nil
 }
 
-// TestGreeting: a server that ends a plain-text connection, or answers as one that wants TLS, is distinguished from one
-// that answers, and every other error is passed on.
+// TestGreeting: a server that ends a plain-text connection, answers as one that wants TLS, or with HTTP/1, is
+// distinguished from one that answers, and every other error is passed on.
 func TestGreeting(t *testing.T) {
 	own := errors.New("own")
 	const wants = "h:1 closes connections without TLS: is it https://h:1?"
+	const other = "h:1 answers without HTTP/2, which etcd's client URLs speak: is it a peer URL, or another service?"
 	for name, c := range map[string]struct {
 		conn             *scriptedConn
 		greeting, tlsToo string
@@ -80,6 +81,8 @@ func TestGreeting(t *testing.T) {
 		"an alert of TLS":            {&scriptedConn{answer: "\x15\x03\x01\x00\x02"}, wants, wants},
 		"an alert of something else": {&scriptedConn{answer: "\x15\x04"}, "", ""},
 		"a page that says so":        {&scriptedConn{answer: "HTTP/1.0 400\r\n\r\nto an HTTPS server"}, wants, wants},
+		"a peer URL":                 {&scriptedConn{answer: "HTTP/1.1 400 Bad Request\r\n"}, other, other},
+		"another service":            {&scriptedConn{answer: "<!DOCTYPE HTML>"}, other, other},
 	} {
 		c.conn.closed = make(chan struct{})
 		begin := time.Now()
@@ -156,10 +159,19 @@ func DeadEndpoint(t *testing.T) string {
 	return "http://" + l.Addr().String()
 }
 
+// plainServer speaks HTTP/2 without TLS, as etcd does.
+func plainServer() *httptest.Server {
+	s := httptest.NewUnstartedServer(http.NotFoundHandler())
+	s.Config.Protocols = new(http.Protocols)
+	s.Config.Protocols.SetUnencryptedHTTP2(true)
+	s.Start()
+	return s
+}
+
 // TestHandshakeOfSeveral: one endpoint that accepts a connection is enough. If none does, the reason is that of the
 // first. Certificates do not matter for an endpoint without TLS.
 func TestHandshakeOfSeveral(t *testing.T) {
-	plain := httptest.NewServer(http.NotFoundHandler())
+	plain := plainServer()
 	defer plain.Close()
 	secure := httptest.NewTLSServer(http.NotFoundHandler())
 	defer secure.Close()
@@ -222,7 +234,7 @@ func TestNoReasonAfterAnInterrupt(t *testing.T) {
 // TestFirstThatAnswersEndsWithItsContext: after an interrupt no further endpoint is asked, and endpoints that were
 // passed over are reported only to a caller that wants to know.
 func TestFirstThatAnswersEndsWithItsContext(t *testing.T) {
-	s := httptest.NewServer(http.NotFoundHandler())
+	s := plainServer()
 	defer s.Close()
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
