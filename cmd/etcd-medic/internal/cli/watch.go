@@ -312,7 +312,8 @@ func (o *watchOptions) print(res *onceResult) error {
 	}
 	switch silent := slices.ContainsFunc(res.Members, func(m onceMember) bool { return m.Error != "" }); {
 	case len(res.Divergences) == 0 && silent:
-		fmt.Fprintf(&b, "next: start the members that do not answer, or name their URLs, and run again\n")
+		fmt.Fprintf(&b, "next: start the members that do not answer, or correct their URLs, the certificates or the "+
+			"user as their lines say, and run again\n")
 	case len(res.Divergences) == 0 && len(res.Unasked) > 0:
 		fmt.Fprintf(&b, "next: name the URLs of all members, or give one and --cluster, and run again\n")
 	case len(res.Divergences) > 0:
