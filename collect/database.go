@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	grpcstatus "google.golang.org/grpc/status"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/dumplog"
@@ -107,8 +109,11 @@ func (s *running) server() (endpoint, version string) { return s.endpoint, s.sta
 
 func (s *running) close() error { return s.cli.Close() }
 
-// refused returns the error for a member that answers but does not send a snapshot.
+// refused returns the error for a member that answers but does not send a snapshot. Learners send none up to 3.4.
 func (s *running) refused(err error) error {
+	if grpcstatus.Convert(err).Message() == rpctypes.ErrorDesc(rpctypes.ErrGRPCNotSupportedForLearner) {
+		return fmt.Errorf("%s is a learner, which sends no snapshot; --no-client copies its files: %w", s.endpoint, err)
+	}
 	return fmt.Errorf("%s does not send a snapshot (with auth enabled: see --user, and use a user with role root): %w",
 		s.endpoint,
 		err)
