@@ -207,7 +207,10 @@ func (l *listening) look(why error) error {
 	if why = l.tokens.look(why); errors.As(why, &stays) {
 		return why
 	}
-	const hint = `look at its log; "the member has been permanently removed from the cluster" there means that it was started on its old data dir, or on its old log in --wal-dir, which was not moved aside: do that by hand, and run the same command again`
+	const hint = `look at its log. "the member has been permanently removed from the cluster" there means that it ` +
+		"was started on its old data dir, or on its old log in --wal-dir, which was not moved aside. " +
+		`"mismatch member" or "cluster ID mismatch" means that it was started with --initial-cluster-state=new. ` +
+		"Move that data dir and log aside by hand, correct the hook, and run the same command again"
 	if !errors.Is(why, errSilent) {
 		l.heard = true
 		if status.Code(why) != codes.Unimplemented {

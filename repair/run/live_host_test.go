@@ -297,3 +297,14 @@ func TestSyncTree(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestStartedWronglyHint: a server that ends right after its start was perhaps started in one of two wrong ways. Its
+// log distinguishes them.
+func TestStartedWronglyHint(t *testing.T) {
+	c := newFake(t, fakePlan(t, 3, "node2"))
+	s := serve(t, c)
+	l := &listening{f: s.live(), m: c.r.plan.Member("node2"), ends: starts}
+	err := l.look(errSilent)
+	wantError(t, "its old data dir", err, "permanently removed")
+	wantError(t, "a new cluster", err, "--initial-cluster-state=new")
+}
