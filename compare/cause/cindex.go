@@ -72,7 +72,8 @@ func termFindings(in *Input) (out []check.Finding) {
 		foreign = m.Members
 	}
 	for _, f := range in.Findings[check.D05] {
-		if f.Kind != check.KindBackupTermDiffers && !slices.Contains(foreign, f.Members[0]) {
+		if f.Kind != check.KindBackupTermDiffers && f.Kind != check.KindDatabaseTermsDiffer &&
+			!slices.Contains(foreign, f.Members[0]) {
 			out = append(out, f)
 		}
 	}

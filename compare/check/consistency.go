@@ -10,7 +10,7 @@ import (
 
 var dbTermMatchesLog = described(Check{
 	ID:    D05,
-	Needs: NeedDB | NeedLog,
+	Needs: NeedDB,
 	Run:   runDBTerm,
 })
 
@@ -55,11 +55,12 @@ func runDBTerm(in *Input) Result {
 					Show:     showLog(m, m.ConsistentIndex())}}})
 		}
 	}
-	if checked == 0 {
+	made, found := databaseTerms(in)
+	if checked += made; checked == 0 {
 		return Result{Reason: "no source has a database of 3.5 or later whose entry at the consistent index is in " +
-			"its log"}
+			"its log, or in another database with the same keys"}
 	}
-	return outcome(fs, "")
+	return outcome(append(fs, found...), "")
 }
 
 // backupTerm compares the term in a database without a log with the committed entry at its consistent index in the

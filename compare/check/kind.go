@@ -219,6 +219,7 @@ const (
 	KindBackupLacks               Kind = "backup-lacks"
 	KindBackupStateDiffers        Kind = "backup-state-differs"
 	KindBackupTermDiffers         Kind = "backup-term-differs"
+	KindDatabaseTermsDiffer       Kind = "database-terms-differ"
 	KindBackupAgainstLog          Kind = "backup-against-log"
 	KindRestoreFails              Kind = "restore-fails"
 	KindDeltaBroken               Kind = "delta-broken"
@@ -271,6 +272,7 @@ var kinds = []kindRow{
 	{KindConfStateDiffers, []ID{M18}, "meta/confState is not raft's configuration"},
 	{KindConfStateKeptDiffers, []ID{M18}, "members restored from one backup have different rows meta/confState"},
 	{KindDBTermDiffers, []ID{D05}, "the database stores another term at its index than the log"},
+	{KindDatabaseTermsDiffer, []ID{D05}, "databases with the same keys and index store different terms"},
 	{KindBackupTermDiffers, []ID{D05}, "a backup stores another term at its index than the logs of the members"},
 	{KindCommitBeyondLog, []ID{R03}, "the commit index is beyond the end of the log"},
 	{KindMemberZombie, []ID{M07}, "zombie members: bucket members lists them, raft does not know them"},
