@@ -40,7 +40,9 @@ func (s *sim) hold(it *item, ahead []*item) Outcome {
 	if it.req.LeaseRevoke != nil && (o.State == Applied || o.State == OutsideHistory) {
 		s.touch(it, leaseKey(it.req.LeaseRevoke.ID))
 		delete(s.Leases, it.req.LeaseRevoke.ID)
-		o.keys = next.deletedAt(o.Rev)
+	}
+	if (o.State == Applied || o.State == OutsideHistory) && next.deletesAny() && keysUnnamed(it.req) {
+		o.keys = next.keysAt(o.Rev)
 	}
 	if o.State == Applied && o.Rev > 0 {
 		s.wrote = it.entry.Index

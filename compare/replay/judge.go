@@ -90,7 +90,7 @@ func (w *walker) describe(it *item, ev *Event) {
 		ev.RangeRevision = ev.RangeRevisions[0]
 	}
 	ev.What = w.r.describe(it.req)
-	ev.describeRevoke(it.req)
+	ev.describeDeleted(it.req)
 	for pos, o := range it.others {
 		if ev.versions == nil {
 			ev.versions = map[int]Version{}

@@ -54,6 +54,11 @@ func absorb(keys *apply.Keys, r *record) {
 		Sub: r.rev.Sub})
 }
 
+// deletesAny reports whether the group has a tombstone.
+func (g *group) deletesAny() bool {
+	return g != nil && slices.ContainsFunc(g.records, func(r record) bool { return r.deleted() })
+}
+
 // deletes reports whether the group consists of tombstones only: then only their keys identify the entry that wrote
 // them.
 func (g *group) deletes() bool {

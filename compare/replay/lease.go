@@ -260,8 +260,17 @@ func (lw *leaseWatch) neverAsked(id, stored int64) bool {
 	return stored != 0 && n < maxLeaseOps && (lw.StateKnown || n == 0) && !lw.checkpoints[leaseCheckpoint{id, stored}]
 }
 
-// deletedAt lists the keys of the group if it is that revision.
-func (g *group) deletedAt(rev int64) []string {
+// keysUnnamed reports whether a request deletes keys that it does not name: those of a lease or in a range.
+func keysUnnamed(r *dumplog.Request) bool {
+	found := r.LeaseRevoke != nil
+	r.EachOp(func(op dumplog.RequestOp) {
+		found = found || op.DeleteRange != nil && len(op.DeleteRange.RangeEnd) > 0
+	})
+	return found
+}
+
+// keysAt lists the keys of the group if it is that revision.
+func (g *group) keysAt(rev int64) []string {
 	if g == nil || rev == 0 || g.main != rev {
 		return nil
 	}
@@ -277,18 +286,22 @@ func (ev *Event) revokedBefore(o Outcome) bool {
 	return ev.Kind == dumplog.KindLeaseRevoke && o.State == Refused && o.Reason == ReasonLease
 }
 
-// describeRevoke names the lease of a revoke and the keys that it deleted where it was applied.
-func (ev *Event) describeRevoke(r *dumplog.Request) {
-	if r.Kind == dumplog.KindPut {
+// describeDeleted names the lease of a put or revoke, and the keys that the records show where the request does not name
+// them.
+func (ev *Event) describeDeleted(r *dumplog.Request) {
+	switch r.Kind {
+	case dumplog.KindPut:
 		ev.Lease = r.Put.Lease
+	case dumplog.KindLeaseRevoke:
+		ev.Lease = r.LeaseRevoke.ID
 	}
-	if r.Kind != dumplog.KindLeaseRevoke {
-		return
-	}
-	ev.Lease = r.LeaseRevoke.ID
+	var seen []string
 	for _, o := range ev.Outcomes {
-		if len(o.keys) > len(ev.Keys) {
-			ev.Keys = o.keys
+		if len(o.keys) > len(seen) {
+			seen = o.keys
 		}
+	}
+	if len(seen) > 0 {
+		ev.Keys = seen
 	}
 }

@@ -395,8 +395,9 @@ func TestKeptValue(t *testing.T) {
 	}
 }
 
-// TestDescribeRevoke: an event names the lease of a put or revoke, and the keys that a revoke deleted on any member.
-func TestDescribeRevoke(t *testing.T) {
+// TestDescribeDeleted: an event names the lease of a put or revoke, and the keys that a revoke or the delete of a range
+// deleted on any member.
+func TestDescribeDeleted(t *testing.T) {
 	leased := put("k", "v")
 	leased.Put.Lease = 7
 	outcomes := []Outcome{{keys: []string{"a"}}, {keys: []string{"a", "b"}}, {keys: []string{"b"}}}
@@ -404,12 +405,13 @@ func TestDescribeRevoke(t *testing.T) {
 		r     *dumplog.Request
 		lease int64
 		keys  []string
-	}{{leased, 7, []string{"k"}}, {revokeOf(8), 8, []string{"a", "b"}}, {del("k", ""), 0, []string{"k"}}} {
-		ev := &Event{Outcomes: outcomes}
-		if c.r.Kind != dumplog.KindLeaseRevoke {
-			ev.Keys = []string{"k"}
+	}{{leased, 7, []string{"k"}}, {revokeOf(8), 8, []string{"a", "b"}}, {del("k", ""), 0, []string{"k"}},
+		{del("a", "c"), 0, []string{"a", "b"}}} {
+		ev := &Event{Keys: []string{"k"}}
+		if keysUnnamed(c.r) {
+			ev.Outcomes = outcomes
 		}
-		if ev.describeRevoke(c.r); ev.Lease != c.lease || !slices.Equal(ev.Keys, c.keys) {
+		if ev.describeDeleted(c.r); ev.Lease != c.lease || !slices.Equal(ev.Keys, c.keys) {
 			t.Errorf("%s: lease %d, keys %q", c.r.Kind, ev.Lease, ev.Keys)
 		}
 	}

@@ -141,7 +141,7 @@ func TestRevokedBefore(t *testing.T) {
 // TestDeletedAt: the keys of a group belong to its revision alone.
 func TestDeletedAt(t *testing.T) {
 	g := groupOf(tomb(5, 0, "a"), tomb(5, 1, "b"))
-	if got := fmt.Sprint(g.deletedAt(5), g.deletedAt(4), g.deletedAt(0), (*group)(nil).deletedAt(5)); got !=
+	if got := fmt.Sprint(g.keysAt(5), g.keysAt(4), g.keysAt(0), (*group)(nil).keysAt(5)); got !=
 		"[a b] [] [] []" {
 		t.Error(got)
 	}

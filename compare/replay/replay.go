@@ -90,7 +90,7 @@ type Outcome struct {
 	Partial, otherKeys bool
 	// Detail says what differs, in words without values.
 	Detail string
-	// keys are those that a lease revoke deleted; the request does not name them.
+	// keys are those of the records where the request does not name all of them: a lease revoke, a delete of a range.
 	keys []string
 }
 
