@@ -74,8 +74,8 @@ func termsDiffer(ms []*evidence.Member) *Finding {
 		}
 	}
 	f.Title = fmt.Sprintf("databases with the same keys at index %d store different terms", index)
-	f.Explanation = "the terms: " + strings.Join(says, ", ") + ". The entry at an index has one term. A row was altered, " +
-		"or an older binary, which stores the index alone, wrote a database last. With a term above that of the next " +
-		"entries the index of a server does not move"
+	f.Explanation = "the terms: " + strings.Join(says, ", ") + ". The entry at an index has one term. A row was " +
+		"altered, or an older binary, which stores the index alone, wrote a database last. With a term above that of " +
+		"the next entries the index of a server does not move"
 	return f
 }

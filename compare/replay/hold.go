@@ -41,7 +41,7 @@ func (s *sim) hold(it *item, ahead []*item) Outcome {
 		s.touch(it, leaseKey(it.req.LeaseRevoke.ID))
 		delete(s.Leases, it.req.LeaseRevoke.ID)
 	}
-	if (o.State == Applied || o.State == OutsideHistory) && next.deletesAny() && keysUnnamed(it.req) {
+	if (o.State == Applied || o.State == OutsideHistory) && next.unnamed() && keysUnnamed(it.req) {
 		o.keys = next.keysAt(o.Rev)
 	}
 	if o.State == Applied && o.Rev > 0 {

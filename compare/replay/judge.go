@@ -90,7 +90,7 @@ func (w *walker) describe(it *item, ev *Event) {
 		ev.RangeRevision = ev.RangeRevisions[0]
 	}
 	ev.What = w.r.describe(it.req)
-	ev.describeDeleted(it.req)
+	ev.describeRest(it.req)
 	for pos, o := range it.others {
 		if ev.versions == nil {
 			ev.versions = map[int]Version{}
@@ -283,11 +283,14 @@ func (m *MemberResult) impossible() bool {
 	return m.Member.DB != nil && m.Member.DB.KV != nil && m.Member.DB.KV.Impossible()
 }
 
-// keysOf lists the keys a request names, at most a handful per request.
+// maxNamedKeys bounds the keys that keysOf lists. Those of an entry that a member applied are known from its records.
+const maxNamedKeys = 16
+
+// keysOf lists the first keys that a request names.
 func keysOf(r *dumplog.Request) []string {
 	var out []string
 	add := func(k []byte) {
-		if len(out) < 16 {
+		if len(out) < maxNamedKeys {
 			out = append(out, string(k))
 		}
 	}

@@ -54,9 +54,10 @@ func absorb(keys *apply.Keys, r *record) {
 		Sub: r.rev.Sub})
 }
 
-// deletesAny reports whether the group has a tombstone.
-func (g *group) deletesAny() bool {
-	return g != nil && slices.ContainsFunc(g.records, func(r record) bool { return r.deleted() })
+// unnamed reports whether keysOf may leave out keys of the group.
+func (g *group) unnamed() bool {
+	return g != nil && (len(g.records) > maxNamedKeys ||
+		slices.ContainsFunc(g.records, func(r record) bool { return r.deleted() }))
 }
 
 // deletes reports whether the group consists of tombstones only: then only their keys identify the entry that wrote

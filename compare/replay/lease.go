@@ -260,13 +260,17 @@ func (lw *leaseWatch) neverAsked(id, stored int64) bool {
 	return stored != 0 && n < maxLeaseOps && (lw.StateKnown || n == 0) && !lw.checkpoints[leaseCheckpoint{id, stored}]
 }
 
-// keysUnnamed reports whether a request deletes keys that it does not name: those of a lease or in a range.
+// keysUnnamed reports whether a request may write keys that keysOf does not list: those of a lease, in a range, or of
+// many operations.
 func keysUnnamed(r *dumplog.Request) bool {
-	found := r.LeaseRevoke != nil
+	found, writes := r.LeaseRevoke != nil, 0
 	r.EachOp(func(op dumplog.RequestOp) {
 		found = found || op.DeleteRange != nil && len(op.DeleteRange.RangeEnd) > 0
+		if op.Put != nil || op.DeleteRange != nil {
+			writes++
+		}
 	})
-	return found
+	return found || writes > maxNamedKeys
 }
 
 // keysAt lists the keys of the group if it is that revision.
@@ -286,9 +290,8 @@ func (ev *Event) revokedBefore(o Outcome) bool {
 	return ev.Kind == dumplog.KindLeaseRevoke && o.State == Refused && o.Reason == ReasonLease
 }
 
-// describeDeleted names the lease of a put or revoke, and the keys that the records show where the request does not name
-// them.
-func (ev *Event) describeDeleted(r *dumplog.Request) {
+// describeRest names the lease of a put or revoke, and the keys of the records where the request does not name all.
+func (ev *Event) describeRest(r *dumplog.Request) {
 	switch r.Kind {
 	case dumplog.KindPut:
 		ev.Lease = r.Put.Lease

@@ -395,23 +395,27 @@ func TestKeptValue(t *testing.T) {
 	}
 }
 
-// TestDescribeDeleted: an event names the lease of a put or revoke, and the keys that a revoke or the delete of a range
+// TestDescribeRest: an event names the lease of a put or revoke, and the keys that a revoke or the delete of a range
 // deleted on any member.
-func TestDescribeDeleted(t *testing.T) {
+func TestDescribeRest(t *testing.T) {
 	leased := put("k", "v")
 	leased.Put.Lease = 7
+	many := &dumplog.Request{Kind: dumplog.KindTxn, Txn: &dumplog.TxnRequest{}}
+	for range maxNamedKeys + 1 {
+		many.Txn.Success = append(many.Txn.Success, dumplog.RequestOp{Put: put("k", "v").Put})
+	}
 	outcomes := []Outcome{{keys: []string{"a"}}, {keys: []string{"a", "b"}}, {keys: []string{"b"}}}
 	for _, c := range []struct {
 		r     *dumplog.Request
 		lease int64
 		keys  []string
 	}{{leased, 7, []string{"k"}}, {revokeOf(8), 8, []string{"a", "b"}}, {del("k", ""), 0, []string{"k"}},
-		{del("a", "c"), 0, []string{"a", "b"}}} {
+		{del("a", "c"), 0, []string{"a", "b"}}, {many, 0, []string{"a", "b"}}} {
 		ev := &Event{Keys: []string{"k"}}
 		if keysUnnamed(c.r) {
 			ev.Outcomes = outcomes
 		}
-		if ev.describeDeleted(c.r); ev.Lease != c.lease || !slices.Equal(ev.Keys, c.keys) {
+		if ev.describeRest(c.r); ev.Lease != c.lease || !slices.Equal(ev.Keys, c.keys) {
 			t.Errorf("%s: lease %d, keys %q", c.r.Kind, ev.Lease, ev.Keys)
 		}
 	}
