@@ -302,9 +302,9 @@ func (s *Auth) mix(role string, p Permission) {
 	s.Mixed[role] = true
 }
 
-// unclear reports whether it is unknown what a user may do who is not root: a role is in Mixed, or has a range that
+// Unclear reports whether it is unknown what a user may do who is not root: a role is in Mixed, or has a range that
 // ends before it begins, which confuses the search of etcd (pkg/adt) for others.
-func (s *Auth) unclear(name string) bool {
+func (s *Auth) Unclear(name string) bool {
 	u := s.Users[name]
 	if u == nil || slices.Contains(u.Roles, Root) {
 		return false

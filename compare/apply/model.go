@@ -138,7 +138,7 @@ func (m *Model) authSure(r Reason) bool {
 // rightsSure reports whether the rights of a permitted request are certain. If users and auth revision are unknown at
 // this entry, only a request without a user is, while auth is off, and one that passes all the same.
 func (m *Model) rightsSure(r *dumplog.Request) bool {
-	return m.Auth.Known && !(m.Auth.Enabled && m.Auth.unclear(r.Header.Username)) ||
+	return m.Auth.Known && !(m.Auth.Enabled && m.Auth.Unclear(r.Header.Username)) ||
 		r.Header.AuthRevision == 0 && !m.Auth.Enabled || m.passes(r)
 }
 

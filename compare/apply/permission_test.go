@@ -229,14 +229,14 @@ func TestMixedRole(t *testing.T) {
 			s.Apply(grantOp("app", "/x/"+string(rune('a'+i)), ""))
 		}
 		s.Apply(grantOp("app", "/x/a", ""))
-		if s.Mixed["app"] || s.unclear("app") {
+		if s.Mixed["app"] || s.Unclear("app") {
 			t.Errorf("%d: mixed by the only permission from its key", n)
 		}
 		s.Apply(grantOp("app", "/app/", "/app0"))
-		if s.Mixed["app"] != mixed || s.unclear("app") != mixed || s.Clone().Mixed["app"] != mixed || s.unclear(Root) {
+		if s.Mixed["app"] != mixed || s.Unclear("app") != mixed || s.Clone().Mixed["app"] != mixed || s.Unclear(Root) {
 			t.Errorf("%d: mixed %v", n, s.Mixed)
 		}
-		if s.Apply(authOp(dumplog.KindAuthRoleDelete, "", "app")); s.Mixed["app"] || s.unclear("app") {
+		if s.Apply(authOp(dumplog.KindAuthRoleDelete, "", "app")); s.Mixed["app"] || s.Unclear("app") {
 			t.Errorf("%d: a deleted role is mixed", n)
 		}
 	}

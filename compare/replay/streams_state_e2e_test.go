@@ -36,6 +36,8 @@ type model struct {
 	alarms  apply.Alarms
 	index   uint64
 	unsure  []string
+	// unclear counts requests of users whose permissions etcd's own search may or may not find.
+	unclear int
 	// refused counts the requests that were refused, by reason.
 	refused map[string]int
 	// oldRoot is how the revoke of staleLease ended.
@@ -74,7 +76,9 @@ func (x *model) execute(e *replay.Entry) {
 		x.alarms.Apply(e.Req.Alarm)
 	}
 	st := x.m.Prepare(*e)
-	if !st.Sure {
+	if !st.Sure && x.m.Unclear(e.Req.Header.Username) {
+		x.unclear++
+	} else if !st.Sure {
 		x.unsure = append(x.unsure, fmt.Sprintf("%d %s: %s %s", e.Index, e.Req.Kind, st.State, st.Reason))
 	}
 	o, changes := x.m.Apply(st)
@@ -338,7 +342,7 @@ func (s *stream) verify(i int) {
 	if s.dense && compared < minCompared {
 		s.t.Errorf("only %d states were compared", compared)
 	}
-	s.t.Logf("%s: refused %v", m.Label(), x.refused)
+	s.t.Logf("%s: refused %v; %d of users with unclear permissions", m.Label(), x.refused, x.unclear)
 	s.t.Logf("%s: %d entries, %d records, %d revisions and %d backups compared, auth revision %d", m.Label(), x.index,
 		len(x.order), looked, compared, x.m.AuthRevision())
 }
