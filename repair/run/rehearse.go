@@ -111,6 +111,7 @@ func (s sandboxRun) do(ctx context.Context, mode plan.Mode, work, out string) er
 	s.out.Way, s.out.Server = way.Uses, server.String()
 	st := &sandboxHost{dir: work, say: s.o.Progress, runs: map[string]*node.Member{},
 		clients: map[*node.Member]*clientv3.Client{}, catchUp: 1, patience: 2 * time.Minute}
+	st.logs = s.logEnds(set)
 	r := newRunner(s.state(), st, s.o.limits)
 	r.steps, r.backup = steps.Steps, filepath.Join(work, "backup.db")
 	r.sandbox, r.guarded, r.write = true, way.Uses == plan.Live, throwAway

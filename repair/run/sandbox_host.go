@@ -30,6 +30,8 @@ type sandboxHost struct {
 	// catchUp and snapshotCount make servers drop the start of their in-memory log early.
 	catchUp, snapshotCount uint64
 	patience               time.Duration
+	// logs are the ends of the copied logs, by member name.
+	logs map[string]logEnd
 }
 
 func (s *sandboxHost) dataDir(m *plan.Member) string {
@@ -240,28 +242,6 @@ func (s *sandboxHost) up(ctx context.Context, r *runner, way plan.Mode) ([]strin
 	defer r.keepAwake(ctx)()
 	more, err := s.launch(ctx, r, joining)
 	return append(notes, more...), err
-}
-
-// launch starts members and waits until they serve. If a member other than the best exits, this is only reported: a
-// majority is enough.
-func (s *sandboxHost) launch(ctx context.Context, r *runner, members []*plan.Member) (notes []string, err error) {
-	for _, m := range members {
-		if err := s.start(ctx, m, startHow{initialCluster: r.j.value("initial:" + m.Name)}); err != nil {
-			return nil, err
-		}
-	}
-	for _, m := range members {
-		err := s.ready(ctx, m)
-		var ended *node.StartError
-		switch {
-		case err == nil:
-		case errors.As(err, &ended) && m.Action != plan.Best:
-			notes = append(notes, err.Error())
-		default:
-			return notes, err
-		}
-	}
-	return notes, nil
 }
 
 // runsNow reports whether a member runs at this point of the journal.

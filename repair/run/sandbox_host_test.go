@@ -229,3 +229,51 @@ func TestSandboxHostForgets(t *testing.T) {
 		t.Errorf("the client that is forgotten: %v, the other one: %v", forgotten.Ctx().Err(), kept.Ctx().Err())
 	}
 }
+
+// TestNewestLogsStartFirst: copies of a running cluster end at different entries. A majority of the older copies would
+// elect a leader that lacks entries which a newer copy shows as committed.
+func TestNewestLogsStartFirst(t *testing.T) {
+	p := fakePlan(t, 5)
+	s := &sandboxHost{logs: map[string]logEnd{"node1": {2, 90}, "node2": {3, 80}, "node3": {2, 109}, "node4": {2, 96}}}
+	p.Members[4].Learner = true
+	p.Cluster.Voters = 4
+	var all []*plan.Member
+	for i := range p.Members {
+		all = append(all, &p.Members[i])
+	}
+	first, rest := s.newestLogs(p, all)
+	if got := names(first) + "; " + names(rest); got != "node2 node3 node4; node1 node5" {
+		t.Error(got)
+	}
+	if first, rest = s.newestLogs(p, all[:1]); names(first) != "node1" || len(rest) > 0 {
+		t.Errorf("%s; %s", names(first), names(rest))
+	}
+}
+
+// TestSandboxWaitsForLeader: the other members are started once those with the newest logs serve, or one of them ended.
+func TestSandboxWaitsForLeader(t *testing.T) {
+	c := newFake(t, fakePlan(t, 3))
+	p := c.r.plan
+	s := scripted(t, p, scriptRuns)
+	s.logs = map[string]logEnd{"node1": {1, 5}, "node2": {1, 4}, "node3": {1, 3}}
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	all := []*plan.Member{p.Member("node3"), p.Member("node2"), p.Member("node1")}
+	if _, err := s.launch(ctx, c.r, all); err == nil || s.newest(p.Member("node1")) == nil ||
+		s.newest(p.Member("node2")) == nil || s.newest(p.Member("node3")) != nil {
+		t.Errorf("%v, %v", err, s.runs)
+	}
+	s = scripted(t, p, scriptEnds)
+	s.logs = map[string]logEnd{"node1": {1, 5}, "node2": {1, 4}, "node3": {1, 3}}
+	if _, err := s.launch(t.Context(), c.r, all); err == nil || s.newest(p.Member("node3")) == nil {
+		t.Errorf("a majority that ended keeps the others from starting: %v", err)
+	}
+}
+
+func names(members []*plan.Member) string {
+	var out []string
+	for _, m := range members {
+		out = append(out, m.Name)
+	}
+	return strings.Join(out, " ")
+}
