@@ -79,7 +79,7 @@ func doSetAside(ctx context.Context, r *runner, s *plan.Step) (string, error) {
 	if err := r.left.keepOnly(ctx, s, m, before, false); err != nil {
 		return "", err
 	}
-	where, err := r.moveAside(ctx, m, before)
+	where, err := r.moveAside(ctx, m, before, isOldDir(m))
 	if err != nil {
 		return "", err
 	}
@@ -87,43 +87,6 @@ func doSetAside(ctx context.Context, r *runner, s *plan.Step) (string, error) {
 		return "", err
 	}
 	return "now " + where, nil
-}
-
-// moveAside has the data dir of a stopped member moved, and checks where that can be seen from here.
-func (r *runner) moveAside(ctx context.Context, m *plan.Member, places []string) (string, error) {
-	where, err := r.host.aside(ctx, m)
-	if err != nil {
-		return "", err
-	}
-	if dir, set := r.left.findOldDir(ctx, m, places); set != nil {
-		_ = set.Close() // only read
-		return "", fmt.Errorf("the data dir of %s (%s) is still at %s, although it was said to be moved aside: a "+
-			"server that starts there does not join. Move it, also if it is only a copy, or correct the hook", m.Name,
-			m.ID, dir)
-	}
-	return where, nil
-}
-
-// startsEmpty has the old data dir of a member moved aside if it is in its place again: a server that someone started
-// while it was moved writes it again. No server joins from there.
-func (r *runner) startsEmpty(ctx context.Context, m *plan.Member) error {
-	if r.idOf(m) == uint64(m.ID) {
-		return nil
-	}
-	before, _ := r.left.oldDirs(m)
-	dir, set := r.left.findOldDir(ctx, m, before)
-	if set == nil {
-		return ctx.Err()
-	}
-	_ = set.Close() // only read
-	if !r.host.down(ctx, m) {
-		return fmt.Errorf("%s runs on its old data dir %s, which was moved aside: stop it, and run the same command "+
-			"again", m.Name, dir)
-	}
-	r.notice(fmt.Sprintf("a data dir of %s under its old ID %s is at %s again: it is moved aside once more", m.Name,
-		m.ID, dir))
-	_, err := r.moveAside(ctx, m, before)
-	return err
 }
 
 // added reports whether the member is listed under a new ID, and records that ID.

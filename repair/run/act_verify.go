@@ -71,6 +71,7 @@ func doVerify(ctx context.Context, r *runner, _ *plan.Step) (string, error) {
 		}
 		r.out.prove(check.what, outcome, detail)
 	}
+	r.noteVersions(ctx, members)
 	return "", nil
 }
 

@@ -66,6 +66,53 @@ func TestOldDataDirComesBack(t *testing.T) {
 	}
 }
 
+// TestUnlistedDataDirIsMoved: a start with --initial-cluster-state=new leaves a data dir of the same cluster under an ID
+// that it does not list. No server joins with it. One of a listed member is left where it is.
+func TestUnlistedDataDirIsMoved(t *testing.T) {
+	for listed, note := range map[bool]string{
+		true: "", false: "a data dir of node2 under ID c834da0311299bc7, which the cluster does not list, is at "} {
+		c, m, from := oldDirRunner(t, 60)
+		h := &movingHost{fakeCluster: c, dir: filepath.Join(t.TempDir(), "data"), moves: true}
+		if err := os.CopyFS(h.dir, os.DirFS(from)); err != nil {
+			t.Fatal(err)
+		}
+		_, set := c.r.left.findOldDir(t.Context(), m, []string{h.dir})
+		if set == nil {
+			t.Fatal("no data dir")
+		}
+		c.r.plan.Cluster.ID = set.Members[0].ClusterID
+		if err := set.Close(); err != nil {
+			t.Fatal(err)
+		}
+		stray := uint64(m.ID)
+		m.ID = 2
+		c.r.host, c.r.live.DataDirs = h, map[string]string{"node2": h.dir}
+		c.list[1] = &etcdserverpb.Member{ID: 0xabc, Name: m.Name, PeerURLs: m.PeerURLs}
+		if listed {
+			c.list = append(c.list, &etcdserverpb.Member{ID: stray, Name: "node9"})
+		}
+		if err := c.r.note("x", "id:node2", "abc"); err != nil {
+			t.Fatal(err)
+		}
+		c.set(0xabc, true)
+		if err := c.r.startsEmpty(t.Context(), m); !listed {
+			wantError(t, "it runs", err, "node2 runs on the data dir "+h.dir+" under ID c834da0311299bc7")
+		}
+		c.set(0xabc, false)
+		c.set(2, false)
+		c.set(stray, true)
+		if err := c.r.startsEmpty(t.Context(), m); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(h.dir); (err == nil) != listed {
+			t.Errorf("listed %v: %v", listed, err)
+		}
+		if notes := strings.Join(c.r.out.Notes, "; "); !strings.HasPrefix(notes, note) || listed && notes != "" {
+			t.Errorf("listed %v: %s", listed, notes)
+		}
+	}
+}
+
 // TestNewMemberRemoved: someone removes the member that has just joined. It is not waited for, and the next run adds it
 // once more.
 func TestNewMemberRemoved(t *testing.T) {

@@ -2,6 +2,7 @@ package run
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -44,6 +45,8 @@ type fakeCluster struct {
 	forgot  []string
 	// version is what all servers run, "" when they do not say it.
 	version string
+	// versions are those of single members, by ID.
+	versions map[uint64]string
 	// contents are those of the members by ID; alarms are raised.
 	contents map[uint64]*fakeContent
 	alarms   []*etcdserverpb.AlarmMember
@@ -348,7 +351,7 @@ type fakeMaintenance struct {
 }
 
 func (f fakeMaintenance) Status(ctx context.Context, _ string) (*clientv3.StatusResponse, error) {
-	st := &clientv3.StatusResponse{Header: f.header(), Version: f.c.version}
+	st := &clientv3.StatusResponse{Header: f.header(), Version: cmp.Or(f.c.versions[f.id], f.c.version)}
 	return st, f.asks(ctx, "Status", false, func() error {
 		st.RaftAppliedIndex = f.c.of(f.id).applied
 		st.RaftIndex, st.DbSize = st.RaftAppliedIndex, f.c.dbSize

@@ -80,6 +80,13 @@ type oldDir struct {
 // the name that our commands give it when they move it aside, or where a hook has put a copy. Only a dir with the
 // member's ID counts, which its log has: inside, or where the server has its --wal-dir.
 func (ld *leftDirs) findOldDir(ctx context.Context, m *plan.Member, places []string) (string, *evidence.Set) {
+	return ld.findDir(ctx, m, places, isOldDir(m))
+}
+
+// findDir returns the first of the places that holds a data dir which fits.
+func (ld *leftDirs) findDir(ctx context.Context, m *plan.Member, places []string, fits func(*evidence.Member) bool) (
+	string, *evidence.Set,
+) {
 	for _, dir := range places {
 		if st, err := os.Stat(dir); err != nil || !st.IsDir() {
 			continue
@@ -90,7 +97,7 @@ func (ld *leftDirs) findOldDir(ctx context.Context, m *plan.Member, places []str
 			if err != nil {
 				continue
 			}
-			if len(set.Members) == 1 && set.Members[0].MemberID == m.ID && set.Members[0].ClusterID != 0 {
+			if len(set.Members) == 1 && fits(set.Members[0]) {
 				return dir, set
 			}
 			_ = set.Close() // only read
