@@ -138,6 +138,10 @@ func TestMovedWithoutIndex(t *testing.T) {
 	if got, want := ds.tell(d), "node1 went from revision 5 to 7 since its data dir was copied"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
+	d = &Drift{Member: "node1", PlannedRevision: 7, Revision: 7, PlannedIndex: 66, AppliedIndex: 66}
+	if got, want := ds.tell(d), "node1 is at revision 7, as its copy"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 }
 
 // TestAbortSaysWhatEtcdctlNeeds: pasted as they are, its commands fail at a cluster with TLS or auth.

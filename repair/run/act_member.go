@@ -83,8 +83,12 @@ func doSetAside(ctx context.Context, r *runner, s *plan.Step) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := r.left.keepOnly(ctx, s, m, after, true); err != nil || where == "" {
+	if err := r.left.keepOnly(ctx, s, m, after, true); err != nil {
 		return "", err
+	}
+	r.noteDeleted(ctx, m, after)
+	if where == "" {
+		return "", ctx.Err()
 	}
 	return "now " + where, nil
 }

@@ -250,7 +250,7 @@ func TestHookFails(t *testing.T) {
 		"start": "started, and leave it running"} {
 		err := f.runHook(t.Context(), m, what, hangs, "")
 		wantError(t, what, err, "hook "+what+" of node2 was still at work after 1ms and was ended; it must return "+
-			"once the member is "+state+". It said: ")
+			"once the member is "+state+". It printed nothing")
 	}
 	o.HookTimeout = time.Minute
 	ended, cancel := context.WithCancel(t.Context())

@@ -2,11 +2,13 @@ package run
 
 import (
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
@@ -64,6 +66,44 @@ func TestOldDataDirComesBack(t *testing.T) {
 	}) {
 		t.Errorf("%v, %q", err, c.r.out.Notes)
 	}
+}
+
+// TestDeletedDataDirIsNoted: a wipe hook that deletes leaves nothing that can be found. The result says so.
+func TestDeletedDataDirIsNoted(t *testing.T) {
+	for name, hook := range map[string]string{
+		"deleted": `rm -rf -- "$ETCD_MEDIC_DATA_DIR"`,
+		"moved":   `mv -- "$ETCD_MEDIC_DATA_DIR" "$ETCD_MEDIC_SET_ASIDE"`, // the tool makes its folder
+	} {
+		c, m, from := oldDirRunner(t, 60)
+		dir := filepath.Join(t.TempDir(), "data")
+		if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
+			t.Fatal(err)
+		}
+		f := newLiveHost(t.Context(), c.r.live, c.r.planFile())
+		f.runBy(c.r)
+		c.r.live.DataDirs, c.r.live.HookWipe = map[string]string{"node2": dir}, hook
+		c.r.live.HostActions, c.r.live.HookTimeout, c.r.live.Output = nil, time.Minute, io.Discard
+		c.r.host = hookedHost{c, f}
+		c.set(uint64(m.ID), false)
+		if _, err := doSetAside(t.Context(), c.r, &plan.Step{ID: "x", Member: "node2"}); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		notes := strings.Join(c.r.out.Notes, "; ")
+		if want := "the old data dir of node2 was at " + dir + ", and is neither next to it nor at "; name == "deleted" !=
+			strings.HasPrefix(notes, want) {
+			t.Errorf("%s: %q", name, notes)
+		}
+	}
+}
+
+// hookedHost moves data dirs with a hook.
+type hookedHost struct {
+	*fakeCluster
+	live *liveHost
+}
+
+func (h hookedHost) aside(ctx context.Context, m *plan.Member) (string, error) {
+	return h.live.aside(ctx, m)
 }
 
 // TestUnlistedDataDirIsMoved: a start with --initial-cluster-state=new leaves a data dir of the same cluster under an ID

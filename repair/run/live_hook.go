@@ -49,15 +49,18 @@ func (f *liveHost) runHook(ctx context.Context, m *plan.Member, what, hook, init
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = log, log, hookGrace
 	hooks.OwnGroup(cmd)
 	failed := cmd.Run()
-	said := strings.TrimSpace(f.printed(log, st.Size()))
+	said := "It printed nothing"
+	if text := strings.TrimSpace(f.printed(log, st.Size())); text != "" {
+		said = fmt.Sprintf("It said: %q", text)
+	}
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case timed.Err() != nil:
 		return fmt.Errorf("hook %s of %s was still at work after %v and was ended; it must return once the member is "+
-			"%s. It said: %q", what, m.Name, f.o.HookTimeout, done[what], said)
+			"%s. %s", what, m.Name, f.o.HookTimeout, done[what], said)
 	case failed != nil:
-		return fmt.Errorf("hook %s of %s: %w. It said: %q", what, m.Name, failed, said)
+		return fmt.Errorf("hook %s of %s: %w. %s", what, m.Name, failed, said)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -129,6 +130,10 @@ func (f *liveHost) stop(ctx context.Context, m *plan.Member) error {
 }
 
 func (f *liveHost) aside(ctx context.Context, m *plan.Member) (string, error) {
+	// A hook may move a data dir on this machine to AsidePath.
+	if _, err := os.Stat(f.dataDir(m)); err == nil && f.o.HookWipe != "" {
+		_ = os.MkdirAll(filepath.Dir(AsidePath(f.plan, m)), 0o700) // the hook reports what it lacks
+	}
 	return "", f.onHost(ctx, m, "wipe", f.o.HookWipe, plan.StepSetAside.ByHand(f.r.plan, m), "")
 }
 

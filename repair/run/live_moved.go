@@ -112,11 +112,17 @@ func keyText(k check.Bytes) string {
 
 // tell describes a drift.
 func (ds *drifts) tell(d *Drift) string {
-	text := fmt.Sprintf("%s went from revision %d to %d", d.Member, d.PlannedRevision, d.Revision)
-	if d.AppliedIndex > 0 { // servers of 3.3 do not say it
-		text += fmt.Sprintf(" and from applied index %d to %d", d.PlannedIndex, d.AppliedIndex)
+	var ways []string
+	if d.Revision != d.PlannedRevision {
+		ways = append(ways, fmt.Sprintf("from revision %d to %d", d.PlannedRevision, d.Revision))
 	}
-	text += " since its data dir was copied"
+	if d.AppliedIndex > 0 && d.AppliedIndex != d.PlannedIndex { // servers of 3.3 do not say it
+		ways = append(ways, fmt.Sprintf("from applied index %d to %d", d.PlannedIndex, d.AppliedIndex))
+	}
+	text := fmt.Sprintf("%s is at revision %d, as its copy", d.Member, d.Revision)
+	if len(ways) > 0 {
+		text = fmt.Sprintf("%s went %s since its data dir was copied", d.Member, strings.Join(ways, " and "))
+	}
 	switch {
 	case d.Member == ds.best().Name:
 	case d.Unlisted > 0:

@@ -2,7 +2,10 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 
 	"github.com/etcd-medic/etcd-medic/compare/evidence"
 	"github.com/etcd-medic/etcd-medic/repair/plan"
@@ -66,5 +69,24 @@ func (r *runner) cannotJoin(ctx context.Context, m *plan.Member) func(*evidence.
 	return func(e *evidence.Member) bool {
 		return isOld(e) || known && e.ClusterID == r.plan.Cluster.ID && e.MemberID != 0 &&
 			find(list, uint64(e.MemberID)) == nil
+	}
+}
+
+// noteDeleted says that an old data dir which could be read here before the move cannot be found after it.
+func (r *runner) noteDeleted(ctx context.Context, m *plan.Member, after []string) {
+	for _, o := range r.onlyHeld() {
+		if o.Member != m.Name || o.Dir == "" {
+			continue
+		}
+		_, err := os.Stat(o.Dir)
+		dir, set := r.left.findOldDir(ctx, m, after)
+		if set != nil {
+			_ = set.Close() // only read
+		}
+		if dir == "" && errors.Is(err, fs.ErrNotExist) && ctx.Err() == nil {
+			r.notice(fmt.Sprintf("the old data dir of %s was at %s, and is neither next to it nor at %s now: look where "+
+				"it was moved to. If it was deleted, only the snapshot of it is left", m.Name, o.Dir,
+				AsidePath(r.left.planFile(), m)))
+		}
 	}
 }

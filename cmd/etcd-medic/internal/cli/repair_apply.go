@@ -69,9 +69,10 @@ Hooks are shell commands. They find ETCD_MEDIC_ACTION (stop, wipe, start), ETCD_
 ETCD_MEDIC_OLD_MEMBER_ID, ETCD_MEDIC_DATA_DIR, ETCD_MEDIC_SET_ASIDE, ETCD_MEDIC_PEER_URLS, ETCD_MEDIC_CLIENT_URLS and,
 for start, ETCD_MEDIC_INITIAL_CLUSTER and ETCD_MEDIC_INITIAL_CLUSTER_STATE in their environment. Running them twice must
 do no harm; wipe must move the data dir aside, not delete it, and the log too where the server has --wal-dir; start must
-return and leave the server running. A hook that fails, or still runs after --hook-timeout, ends the run. So does a
-member that still answers after stop, or comes back under its old ID after start. The output of hooks is saved next to
-the plan, in PLAN.hooks.log.
+return and leave the server running. On another host than this one, wipe makes the folder of ETCD_MEDIC_SET_ASIDE before
+it moves something there. A hook that fails, or still runs after --hook-timeout, ends the run. So does a member that
+still answers after stop, or comes back under its old ID after start. The output of hooks is saved next to the plan, in
+PLAN.hooks.log.
 
 The variables come from the cluster: write them in double quotes, and after -- if a command takes flags, as in the
 example. A member whose name begins with a dash or contains control characters is refused before a hook runs. A second
