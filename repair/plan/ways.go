@@ -235,9 +235,13 @@ func (lo *losses) cautions() {
 		!slices.Contains(lo.r.Best.Members, lo.p.Best.Name) {
 		say("by content %s would be kept: %s", strings.Join(lo.r.Best.Members, ", "), lo.r.Best.Why)
 	}
-	if n := len(lo.p.Best.Equals); n > 0 {
-		say("%s %s as good as %s; --best takes another one", strings.Join(lo.p.Best.Equals, ", "), isAre(n),
-			lo.p.Best.Name)
+	// --best with a learner leads to another procedure, and one that leaves would have to stay.
+	same := slices.DeleteFunc(slices.Clone(lo.p.Best.Equals), func(name string) bool {
+		m := lo.p.Member(name)
+		return m != nil && (m.Learner || m.Rejoins() || m.Action == Remove || m.Action == Retire)
+	})
+	if n := len(same); n > 0 {
+		say("%s %s as good as %s; --best takes another one", strings.Join(same, ", "), isAre(n), lo.p.Best.Name)
 	}
 	lo.p.Cautions = append(lo.p.Cautions, lo.openEndCautions()...)
 	lo.p.Cautions = append(lo.p.Cautions, lo.membershipCautions()...)
