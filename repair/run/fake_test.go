@@ -45,6 +45,8 @@ type fakeCluster struct {
 	forgot  []string
 	// version is what all servers run, "" when they do not say it.
 	version string
+	// downgrade is what they are downgraded to, "" for no downgrade.
+	downgrade string
 	// versions are those of single members, by ID.
 	versions map[uint64]string
 	// contents are those of the members by ID; alarms are raised.
@@ -357,6 +359,9 @@ func (f fakeMaintenance) Status(ctx context.Context, _ string) (*clientv3.Status
 		st.RaftIndex, st.DbSize = st.RaftAppliedIndex, f.c.dbSize
 		if f.c.decides() {
 			st.Leader = f.c.leader
+		}
+		if v := f.c.downgrade; v != "" {
+			st.DowngradeInfo = &etcdserverpb.DowngradeInfo{Enabled: true, TargetVersion: v}
 		}
 		if m := find(f.c.list, f.id); m != nil {
 			st.IsLearner = m.IsLearner

@@ -15,6 +15,7 @@ import (
 	"github.com/etcd-medic/etcd-medic/release"
 	"github.com/etcd-medic/etcd-medic/repair/copies"
 	"github.com/etcd-medic/etcd-medic/repair/plan"
+	"github.com/etcd-medic/etcd-medic/shell"
 )
 
 // liveCheck compares the running cluster with the plan, before the first step.
@@ -39,6 +40,9 @@ func (f *liveCheck) preflight(ctx context.Context, resumed bool, room func(strin
 		return err
 	}
 	if !resumed {
+		if err := f.noDowngrade(ctx); err != nil {
+			return err
+		}
 		if err := f.room(ctx, room); err != nil {
 			return err
 		}
@@ -261,6 +265,21 @@ func (f *liveCheck) isRoot(ctx context.Context) error {
 	}
 	return refusal.New("--user of a user with role root and its password, or --cert and --key with CN=root",
 		"the credentials do not allow the steps of a repair: %v", err)
+}
+
+// noDowngrade refuses to remove members while a downgrade is enabled, as servers from 3.6 on report. It lowers the
+// cluster version, and a server without data then refuses to join (server/etcdserver/cluster_util.go,
+// allowedVersionRange). It does not end while a member is not started.
+func (f *liveCheck) noDowngrade(ctx context.Context) error {
+	if !slices.ContainsFunc(f.r.plan.Members, func(m plan.Member) bool { return m.Rejoins() }) {
+		return nil
+	}
+	st, err := f.r.goal(ctx)
+	if err != nil || !st.DowngradeInfo.GetEnabled() {
+		return err
+	}
+	return refusal.New("finish it first, or cancel it: "+f.r.etcdctl(shell.Format("downgrade cancel")),
+		"a downgrade to %s is enabled: a server without data refuses to join then", st.DowngradeInfo.GetTargetVersion())
 }
 
 // room checks that there is space for the snapshots, and that their files do not exist.

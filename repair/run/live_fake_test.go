@@ -207,6 +207,8 @@ func TestLiveRefused(t *testing.T) {
 		{"an unknown member", func(r *liveRun) {
 			r.c.list = append(r.c.list, &etcdserverpb.Member{ID: 0xee, IsLearner: true})
 		}, "the running cluster has a member ee that the plan does not know"},
+		{"a downgrade is enabled", func(r *liveRun) { r.c.downgrade = "3.5" },
+			"a downgrade to 3.5 is enabled: a server without data refuses to join then"},
 		{"no root", func(r *liveRun) { r.c.noRoot = rpctypes.ErrPermissionDenied }, "the credentials do not allow"},
 		{"no room", func(r *liveRun) {
 			r.c.dbSize, r.o.room = 1<<30, func(string) (int64, bool) { return 2<<30 - 1, true }

@@ -335,7 +335,7 @@ func (o *collectOptions) show(m *collect.Manifest) error {
 	for _, n := range m.Notes {
 		fmt.Fprintf(&b, "  note      %s\n", n)
 	}
-	fmt.Fprintf(&b, "next: collect the other members, then %s\n",
+	fmt.Fprintf(&b, "next: collect the other members, if there are any, then %s\n",
 		shell.Format("etcd-medic diagnose {} <OTHERS>", shell.Operand(o.opt.Out)))
 	_, err := o.io.Out.Write([]byte(render.Safe(b.String())))
 	return err
