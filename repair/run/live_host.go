@@ -215,6 +215,7 @@ func (l *listening) look(why error) error {
 	const hint = `look at its log. "the member has been permanently removed from the cluster" there means that it ` +
 		"was started on its old data dir, or on its old log in --wal-dir, which was not moved aside. " +
 		`"mismatch member" or "cluster ID mismatch" means that it was started with --initial-cluster-state=new. ` +
+		`"incompatible with current running cluster" means that its etcd is older than the cluster version. ` +
 		"Move that data dir and log aside by hand, correct the hook, and run the same command again"
 	if !errors.Is(why, errSilent) {
 		l.heard = true

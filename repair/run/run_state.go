@@ -15,11 +15,13 @@ import (
 
 // runState is what all parts of a run share: its steps, what is done of them, and the operator's choices.
 type runState struct {
-	plan  *plan.Plan
-	steps []plan.Step
-	j     *journal
-	out   *Outcome
-	say   func(string)
+	// notices counts the notes that the run has made.
+	notices int
+	plan    *plan.Plan
+	steps   []plan.Step
+	j       *journal
+	out     *Outcome
+	say     func(string)
 	// live are the operator's choices for a running cluster; nil in a sandbox.
 	live *LiveOptions
 	// backup is the file that step backup writes.
@@ -150,7 +152,9 @@ func (s *runState) orBack() string {
 // notice reports something to the operator, and keeps it for the outcome.
 func (s *runState) notice(text string) {
 	s.say(text)
-	s.out.Notes = append(s.out.Notes, text)
+	// What the run has met comes before what was known at its start: a screen shows the first notes.
+	s.out.Notes = slices.Insert(s.out.Notes, min(s.notices, len(s.out.Notes)), text)
+	s.notices++
 	if s.live != nil && s.live.Notice != nil {
 		s.live.Notice(text)
 	}
