@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestOtherMinorIsNoted: a start hook may run another version of etcd. The result says so, and the repair does not fail.
+// TestOtherMinorIsNoted: a start hook may run another version of etcd. The result says so; the repair does not fail.
 func TestOtherMinorIsNoted(t *testing.T) {
 	for version, says := range map[string]string{
 		"3.6.16": "", "3.6.2": "", "": "",

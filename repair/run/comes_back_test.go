@@ -89,8 +89,8 @@ func TestDeletedDataDirIsNoted(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		notes := strings.Join(c.r.out.Notes, "; ")
-		if want := "the old data dir of node2 was at " + dir + ", and is neither next to it nor at "; name == "deleted" !=
-			strings.HasPrefix(notes, want) {
+		want := "the old data dir of node2 was at " + dir + ", and is neither next to it nor at "
+		if name == "deleted" != strings.HasPrefix(notes, want) {
 			t.Errorf("%s: %q", name, notes)
 		}
 	}
@@ -106,8 +106,8 @@ func (h hookedHost) aside(ctx context.Context, m *plan.Member) (string, error) {
 	return h.live.aside(ctx, m)
 }
 
-// TestUnlistedDataDirIsMoved: a start with --initial-cluster-state=new leaves a data dir of the same cluster under an ID
-// that it does not list. No server joins with it. One of a listed member is left where it is.
+// TestUnlistedDataDirIsMoved: a start with --initial-cluster-state=new leaves a data dir of the same cluster under an
+// ID that it does not list. No server joins with it. One of a listed member is left where it is.
 func TestUnlistedDataDirIsMoved(t *testing.T) {
 	for listed, note := range map[bool]string{
 		true: "", false: "a data dir of node2 under ID c834da0311299bc7, which the cluster does not list, is at "} {

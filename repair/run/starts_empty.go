@@ -84,8 +84,8 @@ func (r *runner) noteDeleted(ctx context.Context, m *plan.Member, after []string
 			_ = set.Close() // only read
 		}
 		if dir == "" && errors.Is(err, fs.ErrNotExist) && ctx.Err() == nil {
-			r.notice(fmt.Sprintf("the old data dir of %s was at %s, and is neither next to it nor at %s now: look where "+
-				"it was moved to. If it was deleted, only the snapshot of it is left", m.Name, o.Dir,
+			r.notice(fmt.Sprintf("the old data dir of %s was at %s, and is neither next to it nor at %s now: look "+
+				"where it was moved to. If it was deleted, only the snapshot of it is left", m.Name, o.Dir,
 				AsidePath(r.left.planFile(), m)))
 		}
 	}
