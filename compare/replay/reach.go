@@ -163,10 +163,12 @@ func (p *rowProbe) diffs() map[string]StateDiff {
 	return out
 }
 
-// grantedAbove adds the rows of leases that the log grants only further on, under IDs that no lease had before.
+// grantedAbove adds the rows of leases that the log grants only further on, under IDs that no lease had before. A model
+// that begins with the leases of the database has them too, as unsure.
 func (p *rowProbe) grantedAbove() {
 	for _, l := range p.m.DB.Leases {
-		if g, ok := p.ownGrants[int64(l.ID)]; ok && g.index > p.at && p.Leases[int64(l.ID)] == nil {
+		g, ok := p.ownGrants[int64(l.ID)]
+		if have := p.Leases[int64(l.ID)]; ok && g.index > p.at && (have == nil || have.Unsure) {
 			p.extraRow("lease", l.ID.String())
 		}
 	}

@@ -107,6 +107,11 @@ func TestReach(t *testing.T) {
 		"a grant of a purged log": {log: []*dumplog.Request{grantOf(7, 60, 0)}, change: func(s *sim) {
 			s.m.DB.Leases, s.StateKnown, s.ownGrants = leaseRows(7), false, map[int64]leaseGrant{7: {index: 11}}
 		}, want: "11..11 lease/7"},
+		"a grant of a purged log, with the leases of the database": {log: []*dumplog.Request{grantOf(7, 60, 0)},
+			change: func(s *sim) {
+				s.m.DB.Leases, s.StateKnown, s.ownGrants = leaseRows(7), false, map[int64]leaseGrant{7: {index: 11}}
+				s.Leases = map[int64]*apply.Lease{7: {TTL: 60, Unsure: true}}
+			}, want: "11..11 lease/7"},
 		"a grant of a purged log, by a client": {log: []*dumplog.Request{grantOf(7, 60, 0)},
 			change: func(s *sim) { s.m.DB.Leases, s.StateKnown = leaseRows(7), false }},
 		"a removed member": {log: []*dumplog.Request{removalOf(9), grantOf(7, 60, 0)}, change: func(s *sim) {
