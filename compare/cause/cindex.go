@@ -126,9 +126,11 @@ func holdsMember(in *Input, label string, checks ...check.ID) bool {
 var cindexAltered = described(Cause{
 	ID: CindexBytesAltered,
 	Match: func(in *Input) *Match {
-		m := proofOf(in, check.C05, "an entry at the stored index in a log of this cluster", every)
-		if m != nil && !slices.ContainsFunc(in.Findings[check.C05],
-			func(f check.Finding) bool { return beyondDoubt(in, in.member(f.Members[0])) }) {
+		altered := func(f check.Finding) bool { return f.Kind != check.KindIndexForeign }
+		m := proofOf(in, check.C05, "an entry at the stored index in a log of this cluster", altered)
+		if m != nil && !slices.ContainsFunc(in.Findings[check.C05], func(f check.Finding) bool {
+			return altered(f) && beyondDoubt(in, in.member(f.Members[0]))
+		}) {
 			m.Certainty = Strong
 		}
 		return m

@@ -216,8 +216,14 @@ var foreignCluster = described(Cause{
 
 // foreignDatabase matches a data dir whose database another cluster wrote.
 func foreignDatabase(in *Input) *Match {
-	m := byKind(in, "a conf change of this cluster that adds or removes a member that the database lists",
-		check.KindGapForeign)
+	const refutedBy = "a conf change of this cluster that adds or removes a member that the database lists"
+	m, beyond := byKind(in, refutedBy, check.KindGapForeign), byKind(in, refutedBy, check.KindIndexForeign)
+	switch {
+	case m == nil:
+		m = beyond
+	case beyond != nil:
+		m.Because, m.Members = append(m.Because, beyond.Because...), append(m.Members, beyond.Members...)
+	}
 	if m != nil {
 		m.Certainty = Strong
 	}

@@ -28,7 +28,11 @@ func runIndexPossible(in *Input) Result {
 			continue
 		}
 		checked++
-		if m.HasIndexOverride() {
+		switch {
+		case !m.HasIndexOverride():
+		case m.DatabaseOfAnotherCluster(in.Members):
+			fs = append(fs, indexOfAnotherCluster(in.Members, m))
+		default:
 			fs = append(fs, impossibleIndex(in.Members, m))
 		}
 	}
@@ -36,6 +40,20 @@ func runIndexPossible(in *Input) Result {
 		return Result{Reason: "no source has both a log and a consistent index"}
 	}
 	return outcome(fs, "")
+}
+
+// indexOfAnotherCluster is the finding of a database that another cluster wrote, whose index is beyond the log.
+func indexOfAnotherCluster(ss Sources, m *evidence.Member) Finding {
+	title, row, names := listsStrangers(m)
+	return Finding{Kind: KindIndexForeign, Severity: Critical, Class: ClassMemberLostData, Members: []string{m.Label()},
+		At: At{Term: ss.logs().termAt(m.LastIndex()), Index: m.LastIndex()}, Title: title,
+		Explanation: fmt.Sprintf("no log, snapshot or other database at hand of this cluster names %s, and the "+
+			"database does not list a member of this cluster as removed. Its consistent index %d is beyond the end of "+
+			"the log (%d) and proves no entry of this cluster. Do not start the member on it: reseed it from another "+
+			"one", names, m.StoredIndex(), m.LastIndex()),
+		Evidence: []Evidence{row, {Member: m.Label(), File: m.DB.File, Bucket: "meta", Key: Bytes("consistent_index"),
+			Observed: fmt.Sprint(m.StoredIndex()), Expected: fmt.Sprintf("at most %d, the last index of the log",
+				m.LastIndex()), Show: showDB(m, "meta")}}}
 }
 
 func impossibleIndex(ss Sources, m *evidence.Member) Finding {

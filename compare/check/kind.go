@@ -31,6 +31,7 @@ const (
 	KindRowsAboveIndex            Kind = "rows-above-index"
 	KindEntriesAppliedTwice       Kind = "entries-applied-twice"
 	KindIndexAltered              Kind = "index-altered"
+	KindIndexForeign              Kind = "index-foreign"
 	KindIndexBitRaised            Kind = "index-bit-raised"
 	KindClusterIDAltered          Kind = "cluster-id-altered"
 	KindClustersMixed             Kind = "clusters-mixed"
@@ -262,6 +263,7 @@ var kinds = []kindRow{
 	{KindRowsAboveIndex, []ID{C03}, "the database holds rows from entries above its index"},
 	{KindEntriesAppliedTwice, []ID{C04}, "a member applied entries a second time"},
 	{KindIndexAltered, []ID{C05}, "the consistent index is impossible"},
+	{KindIndexForeign, []ID{C05}, "the database is of another cluster, with an index beyond the log"},
 	{KindIndexBitRaised, []ID{C05}, "the consistent index is impossible, and one bit of it makes the difference"},
 	{KindClusterIDAltered, []ID{M01}, "the cluster ID in the WAL metadata was altered"},
 	{KindClustersMixed, []ID{M01}, "the sources belong to different clusters"},

@@ -124,17 +124,23 @@ func (ss Sources) foreignDatabase(f *Finding, m *evidence.Member) {
 	}
 	f.Kind = KindGapForeign
 	f.Evidence[0].Field = gapFields[f.Kind]
+	title, row, names := listsStrangers(m)
+	f.Title = title
+	f.Explanation = fmt.Sprintf("no log, snapshot or other database at hand of this cluster names %s, not even as "+
+		"removed. The database (consistent index %d) is older than the newest raft snapshot too, so the server "+
+		"refuses to start", names, m.ConsistentIndex())
+	f.Evidence = append(f.Evidence, row)
+}
+
+// listsStrangers is the title of a finding of a database that another cluster wrote, its row of evidence, and the
+// members that the database lists.
+func listsStrangers(m *evidence.Member) (title string, row Evidence, names string) {
 	ids := make([]string, 0, len(m.Membership.Bucket))
 	for _, id := range m.Membership.Bucket {
 		ids = append(ids, id.String())
 	}
-	names := plural.Some(ids, namedRows)
-	f.Title = fmt.Sprintf("%s holds the database of another cluster: it lists %s, which nothing else names",
-		m.Label(), names)
-	f.Explanation = fmt.Sprintf("no log, snapshot or other database at hand of this cluster names %s, not even as "+
-		"removed. The database (consistent index %d) is older than the newest raft snapshot too, so the server "+
-		"refuses to start", names, m.ConsistentIndex())
-	f.Evidence = append(f.Evidence, Evidence{Member: m.Label(), File: m.DB.File, Bucket: "members",
-		Field: "member IDs", Observed: names, Expected: "members of this cluster",
-		Show: showDB(m, "members")})
+	names = plural.Some(ids, namedRows)
+	return fmt.Sprintf("%s holds the database of another cluster: it lists %s, which nothing else names", m.Label(),
+			names), Evidence{Member: m.Label(), File: m.DB.File, Bucket: "members", Field: "member IDs",
+			Observed: names, Expected: "members of this cluster", Show: showDB(m, "members")}, names
 }

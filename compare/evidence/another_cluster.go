@@ -3,6 +3,7 @@ package evidence
 import (
 	"slices"
 
+	"github.com/etcd-medic/etcd-medic/dumpdb"
 	"github.com/etcd-medic/etcd-medic/dumplog"
 )
 
@@ -60,13 +61,15 @@ func ofFewer(members []*Member, m *Member) bool {
 		func(c []*Member) bool { return len(c) >= len(clusters[own]) })
 }
 
-// DatabaseOfAnotherCluster reports whether a data dir holds the database of another cluster: one that is older than the
-// newest snapshot and lists only members that nothing of this cluster names. It needs to know who was removed since the
-// index of the database: from the log, or where that begins later, from the v2 store of the snapshot or the database of
-// another member.
+// DatabaseOfAnotherCluster reports whether a data dir holds the database of another cluster: one whose index is below
+// the newest snapshot or beyond the log, and that lists only members that nothing of this cluster names. Below the
+// snapshot it needs to know who was removed since the index of the database: from the log, or where that begins later,
+// from the v2 store of the snapshot or the database of another member. Beyond the log the database itself says that.
 func (m *Member) DatabaseOfAnotherCluster(members []*Member) bool {
+	beyond := m.DB != nil && m.HasLog() && m.StoredIndex() > m.LastIndex()
 	if m.ClusterID == 0 || m.DB == nil || len(m.Membership.Bucket) == 0 || !m.Membership.RaftKnown ||
-		m.ConsistentIndex() >= m.newestSnapshotIndex() || slices.Contains(m.Membership.Bucket, m.MemberID) {
+		!beyond && m.ConsistentIndex() >= m.newestSnapshotIndex() ||
+		slices.Contains(m.Membership.Bucket, m.MemberID) || beyond && m.removedKnown() {
 		return false
 	}
 	listed := make(map[dumplog.ID]bool, len(m.Membership.Bucket))
@@ -74,7 +77,7 @@ func (m *Member) DatabaseOfAnotherCluster(members []*Member) bool {
 		listed[id] = true
 	}
 	f := m.NewestSnap()
-	whole := f != nil && f.V2 != nil || m.logWhole(m.ConsistentIndex(), m.newestSnapshotIndex())
+	whole := beyond || f != nil && f.V2 != nil || m.logWhole(m.ConsistentIndex(), m.newestSnapshotIndex())
 	for _, o := range members {
 		if o.ClusterID != m.ClusterID {
 			continue
@@ -86,6 +89,17 @@ func (m *Member) DatabaseOfAnotherCluster(members []*Member) bool {
 		whole = whole || own && o.ConsistentIndex() >= m.ConsistentIndex()
 	}
 	return whole
+}
+
+// removedKnown reports whether the database lists this member, or one of its log's members, as removed.
+func (m *Member) removedKnown() bool {
+	known := append([]dumplog.ID{m.MemberID}, m.Membership.Voters...)
+	if m.HasWAL() {
+		for i := range m.WAL.Conf {
+			known = append(known, m.WAL.Conf[i].Change.NodeID)
+		}
+	}
+	return slices.ContainsFunc(m.DB.Removed, func(id dumpdb.ID) bool { return slices.Contains(known, dumplog.ID(id)) })
 }
 
 // logNames reports whether the log or the newest snapshot names any of these members, whatever the database says.

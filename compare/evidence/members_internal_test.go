@@ -144,6 +144,9 @@ func TestDatabaseOfAnotherCluster(t *testing.T) {
 			m.snapRead, m.Snap.Files = true, []*dumplog.SnapFile{{Index: 20, Term: 2, V2: v2}}
 		}
 	}
+	removes := func(id dumpdb.ID) func(m *Member) {
+		return func(m *Member) { m.DB.Removed = []dumpdb.ID{id} }
+	}
 	other := dir(2, 30, 1, 2)
 	for name, c := range map[string]struct {
 		m      *Member
@@ -186,7 +189,17 @@ func TestDatabaseOfAnotherCluster(t *testing.T) {
 		"a conf change of the other": {dir(1, 8, 9), []*Member{with(dir(2, 30, 1, 2), func(m *Member) {
 			m.WAL.Conf = []ConfEntry{{Index: 3, Change: dumplog.ConfChange{NodeID: 9}}}
 		})}, false},
-		"without a cluster ID": {with(dir(1, 8, 9), func(m *Member) { m.ClusterID = 0 }), []*Member{other}, false},
+		"beyond the log":           {dir(1, 31, 9), nil, true},
+		"at the end of the log":    {dir(1, 30, 9), nil, false},
+		"beyond it, its own row":   {dir(1, 31, 9, 1), nil, false},
+		"beyond it, one is known":  {dir(1, 31, 9), []*Member{dir(2, 30, 1, 2, 9)}, false},
+		"beyond it, removed":       {with(dir(1, 31, 9), removes(1)), nil, false},
+		"beyond it, voter removed": {with(dir(1, 31, 9), removes(2)), nil, false},
+		"beyond it, former voter removed": {with(with(dir(1, 31, 9), removes(3)), func(m *Member) {
+			m.WAL.Conf = []ConfEntry{{Index: 3, Change: dumplog.ConfChange{NodeID: 3}}}
+		}), nil, false},
+		"beyond it, a stranger removed": {with(dir(1, 31, 9), removes(4)), nil, true},
+		"without a cluster ID":          {with(dir(1, 8, 9), func(m *Member) { m.ClusterID = 0 }), []*Member{other}, false},
 	} {
 		if got := c.m.DatabaseOfAnotherCluster(append(c.others, c.m)); got != c.want {
 			t.Errorf("%s: %t", name, got)

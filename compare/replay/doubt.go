@@ -104,7 +104,7 @@ func (r *Result) doubts(members []*evidence.Member) map[*evidence.Member]*doubt 
 			d.candidates = append(d.candidates, commit)
 		}
 		last := uint64(0) // the stored one: the database has the effects of later entries, which the log has lost
-		if beyondReason(m) {
+		if beyondReason(m) || m.DatabaseOfAnotherCluster(members) {
 			last = index
 		}
 		d.candidates = append(d.candidates, last)
@@ -119,6 +119,9 @@ func (r *Result) instead(m *evidence.Member, members []*evidence.Member) uint64 
 	stored, last := m.StoredIndex(), m.LastIndex()
 	if !m.HasDB() || m.DB.KV == nil || m.DB.KVDamaged || !m.HasLog() || stored <= last || m.HasIndexOverride() {
 		return 0
+	}
+	if m.DatabaseOfAnotherCluster(members) {
+		return last
 	}
 	from := cleared(stored, last)
 	if from < lowestIndex(m) {

@@ -104,7 +104,7 @@ func TestNextHealthyRemedy(t *testing.T) {
 func TestNextAlone(t *testing.T) {
 	ad := adviceFor(evidence.KindDataDir)
 	ad.Findings = []check.Finding{{Check: check.C05, Remedy: remedy("of C05")},
-		{Check: check.K01, Remedy: remedy("of K01")}}
+		{Check: check.C05}, {Check: check.K01, Remedy: remedy("of K01")}}
 	for _, c := range []struct {
 		best *Best
 		want []string

@@ -150,7 +150,7 @@ func (ad *advice) nextAlone(add func(text string, command shell.Command)) {
 		add("without other members, if nothing can be repaired: restore from the newest sound backup", none)
 	}
 	for _, f := range ad.Findings {
-		if f.Check == check.C05 {
+		if f.Check == check.C05 && len(f.Remedy) > 0 { // none for the database of another cluster
 			add(f.Remedy[0].Text, f.Remedy[0].Command)
 		}
 	}

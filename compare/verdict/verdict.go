@@ -224,7 +224,7 @@ var stateChecks = map[check.ID]bool{check.C02: true, check.C03: true, check.C04:
 // and so is whatever is found in a damaged backup alone. Damage has no raft index, so history alone would put it last.
 func explainedByDamage(first *check.Finding, breaks []*check.Finding) *check.Finding {
 	for _, b := range breaks {
-		if b.Kind == check.KindGapForeign && slices.Contains(first.Members, b.Members[0]) {
+		if b.Is(check.KindGapForeign, check.KindIndexForeign) && slices.Contains(first.Members, b.Members[0]) {
 			return b // its content is that of another cluster
 		}
 	}
