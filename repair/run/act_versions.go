@@ -20,11 +20,12 @@ func (r *runner) noteVersions(ctx context.Context, members []*plan.Member) {
 			continue
 		}
 		mine, ok := r.versionOf(ctx, m)
-		if !ok || release.Of(mine).Minor() == release.Of(kept).Minor() {
+		minor := release.Of(kept).Minor()
+		if !ok || release.Of(mine).IsMinor(minor).Certain() {
 			continue
 		}
 		text := "the cluster version rises once every member runs it, and there is no way back without a downgrade"
-		if release.Of(mine).Minor() < release.Of(kept).Minor() {
+		if release.Of(mine).Reach(release.Release{Minor: minor}).Excluded() {
 			text = "the cluster version cannot rise above it"
 		}
 		r.notice(fmt.Sprintf("%s was started with etcd %s, and %s runs %s: %s. If that is not wanted, replace it once "+
