@@ -71,8 +71,7 @@ func doVerify(ctx context.Context, r *runner, _ *plan.Step) (string, error) {
 		}
 		r.out.prove(check.what, outcome, detail)
 	}
-	r.noteVersions(ctx, members)
-	return "", nil
+	return "", r.noteVersions(ctx, members)
 }
 
 // proof asks the running cluster for what the repair promises.

@@ -4,42 +4,49 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/etcd-medic/etcd-medic/release"
+	"github.com/etcd-medic/etcd-medic/node"
 	"github.com/etcd-medic/etcd-medic/repair/plan"
 )
 
 // noteVersions says which new members run another minor version than the member whose content is kept. Such a member
 // serves, and holds the same: the repair does not fail.
-func (r *runner) noteVersions(ctx context.Context, members []*plan.Member) {
-	kept, ok := r.versionOf(ctx, r.best())
-	if !ok {
-		return
+func (r *runner) noteVersions(ctx context.Context, members []*plan.Member) error {
+	kept, err := r.minorOf(ctx, r.best())
+	if err != nil || !kept.Known() {
+		return err
 	}
 	for _, m := range members {
 		if r.idOf(m) == uint64(m.ID) {
 			continue
 		}
-		mine, ok := r.versionOf(ctx, m)
-		minor := release.Of(kept).Minor()
-		if !ok || release.Of(mine).IsMinor(minor).Certain() {
+		mine, err := r.minorOf(ctx, m)
+		if err != nil {
+			return err
+		}
+		if !mine.Known() || mine == kept {
 			continue
 		}
 		text := "the cluster version rises once every member runs it, and there is no way back without a downgrade"
-		if release.Of(mine).Reach(release.Release{Minor: minor}).Excluded() {
+		if kept.AtLeast(mine) {
 			text = "the cluster version cannot rise above it"
 		}
 		r.notice(fmt.Sprintf("%s was started with etcd %s, and %s runs %s: %s. If that is not wanted, replace it once "+
-			"more, with a server of that version", m.Name, mine, r.best().Name, kept, text))
+			"more, with a server of that version", m.Name, mine.Line(), r.best().Name, kept.Line(), text))
 	}
+	return nil
 }
 
-// versionOf returns the version that a member's server reports. ok is false if it does not.
-func (r *runner) versionOf(ctx context.Context, m *plan.Member) (version string, ok bool) {
+// minorOf returns the minor version that a member's server reports, not known if it reports none.
+func (r *runner) minorOf(ctx context.Context, m *plan.Member) (node.Version, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.limits.call)
 	defer cancel()
 	st, err := r.status(ctx, m)
-	if err != nil || release.Of(st.Version).Minor() == 0 {
-		return "", false
+	if err != nil {
+		return node.Version{}, err
 	}
-	return st.Version, true
+	v, err := node.ParseVersion(st.Version)
+	if err != nil {
+		return node.Version{}, nil //nolint:nilerr // a server with a version of its makers
+	}
+	return node.Version{Major: v.Major, Minor: v.Minor}, nil
 }

@@ -9,8 +9,8 @@ import (
 func TestOtherMinorIsNoted(t *testing.T) {
 	for version, says := range map[string]string{
 		"3.6.16": "", "3.6.2": "", "": "",
-		"3.7.3":  "node2 was started with etcd 3.7.3, and node1 runs 3.6.16: the cluster version rises once every",
-		"3.5.21": "node2 was started with etcd 3.5.21, and node1 runs 3.6.16: the cluster version cannot rise above",
+		"3.7.3":  "node2 was started with etcd 3.7, and node1 runs 3.6: the cluster version rises once every",
+		"3.5.21": "node2 was started with etcd 3.5, and node1 runs 3.6: the cluster version cannot rise above",
 	} {
 		c := newFake(t, fakePlan(t, 3, "node2"))
 		c.versions = map[uint64]string{1: "3.6.16", 3: "3.7.3", c.nextID + 1: version}
