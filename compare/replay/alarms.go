@@ -45,6 +45,8 @@ type alarmLog struct {
 	changes []alarmChange
 	// always are alarms of the database that no entry names.
 	always []apply.Alarm
+	// disputed are alarms that no entry names, of which a database of another member shows otherwise: they may be on.
+	disputed []apply.Alarm
 	// fromStart is true where no alarm can have been on before the first entry.
 	fromStart bool
 	// unknown is true where the log changes alarms too often.
@@ -63,12 +65,53 @@ func newAlarmLog(s *Survey, first uint64, database []dumpdb.Alarm) *alarmLog {
 		}
 	}
 	for _, d := range database {
-		k := apply.Alarm{Member: dumplog.ID(d.MemberID), Type: d.Type}
-		if !slices.ContainsFunc(a.changes, func(c alarmChange) bool { return c.alarm == k }) {
+		if k := alarmInRow(d); !a.names(k) {
 			a.always = append(a.always, k)
 		}
 	}
 	return a
+}
+
+func alarmInRow(d dumpdb.Alarm) apply.Alarm {
+	return apply.Alarm{Member: dumplog.ID(d.MemberID), Type: d.Type}
+}
+
+// names reports whether an entry changes an alarm.
+func (a *alarmLog) names(k apply.Alarm) bool {
+	return slices.ContainsFunc(a.changes, func(c alarmChange) bool { return c.alarm == k })
+}
+
+// dispute compares the alarms with those of another database that has also executed everything before the entries:
+// only entries change alarms, so all that no entry names are equal. Of a difference one row was added or removed.
+func (a *alarmLog) dispute(other []dumpdb.Alarm) {
+	theirs := make([]apply.Alarm, 0, len(other))
+	for _, d := range other {
+		theirs = append(theirs, alarmInRow(d))
+	}
+	for _, k := range theirs {
+		if !slices.Contains(a.always, k) && !slices.Contains(a.disputed, k) && !a.names(k) {
+			a.disputed = append(a.disputed, k)
+		}
+	}
+	a.always = slices.DeleteFunc(a.always, func(k apply.Alarm) bool {
+		lacks := !slices.Contains(theirs, k)
+		if lacks {
+			a.disputed = append(a.disputed, k)
+		}
+		return lacks
+	})
+}
+
+// disputeAlarms compares the alarms of a member with those of all others of its cluster.
+func (s *sim) disputeAlarms(r *Result) {
+	if s.fromStart || s.m.AppliedMin+1 < s.first {
+		return
+	}
+	for _, x := range r.Members {
+		if o := x.Member; o != s.m && o.HasDB() && o.ClusterID == s.m.ClusterID && o.AppliedMin+1 >= s.first {
+			s.alarms.dispute(o.DB.Alarms)
+		}
+	}
 }
 
 // at returns the alarms that are on after an entry, and those that only a later entry shows.
@@ -76,6 +119,9 @@ func (a *alarmLog) at(index uint64) (on, open apply.Alarms) {
 	on, open = apply.Alarms{}, apply.Alarms{}
 	for _, k := range a.always {
 		on[k] = struct{}{}
+	}
+	for _, k := range a.disputed {
+		open[k] = struct{}{}
 	}
 	named := apply.Alarms{}
 	for _, c := range a.changes {
@@ -153,18 +199,21 @@ func (lv *logView) refusedByAlarm(r *dumplog.Request, index uint64) release.Answ
 // dropAlarms leaves out the alarms of the database that no entry names, where an entry that they refuse wrote a record:
 // they were not on there, and no entry of the log raised them afterwards.
 func (lv *logView) dropAlarms(win *window) {
-	if lv.alarms == nil || len(lv.alarms.always) == 0 {
+	if lv.alarms == nil {
 		return
 	}
 	on := apply.Alarms{}
-	for _, k := range lv.alarms.always {
+	for _, k := range slices.Concat(lv.alarms.always, lv.alarms.disputed) {
 		on[k] = struct{}{}
+	}
+	if len(on) == 0 {
+		return
 	}
 	if slices.ContainsFunc(win.pairs, func(p pair) bool {
 		refused := on.Check(lv.version(), win.items[p.entry].req)
 		return p.strong && refused.Refused() && refused.Rule == nil
 	}) {
-		lv.alarms.always, lv.alarmsOn = nil, nil
+		lv.alarms.always, lv.alarms.disputed, lv.alarmsOn = nil, nil, nil
 		lv.alarmed = lv.alarms.spans()
 	}
 }

@@ -294,3 +294,36 @@ func TestDropAlarms(t *testing.T) {
 		t.Error("without alarms")
 	}
 }
+
+// TestDisputedAlarms: an alarm that no entry names and only one of two databases has may be on. One that an entry
+// names, or that both have, is as before.
+func TestDisputedAlarms(t *testing.T) {
+	one, two := []dumpdb.Alarm{{MemberID: 1, Type: 1}}, []dumpdb.Alarm{{MemberID: 2, Type: 1}}
+	cleared := map[uint64]*dumplog.Request{12: alarmRequest(2, 1)}
+	for name, c := range map[string]struct {
+		log              map[uint64]*dumplog.Request
+		own, other       []dumpdb.Alarm
+		always, disputed int
+		answer           release.Answer // at entry 20, about a put
+	}{
+		"both have it":         {own: one, other: one, always: 1, answer: release.Yes},
+		"the other lacks it":   {own: one, disputed: 1, answer: release.Unknown},
+		"this one lacks it":    {other: one, disputed: 1, answer: release.Unknown},
+		"none has one":         {answer: release.No},
+		"an entry clears it":   {log: cleared, own: one, answer: release.No},
+		"and the other has it": {log: cleared, other: one, answer: release.No},
+		"each has one":         {own: one, other: two, disputed: 2, answer: release.Unknown},
+		"one of two is disputed": {own: slices.Concat(one, two), other: one, always: 1, disputed: 1,
+			answer: release.Yes},
+	} {
+		a := newAlarmLog(surveyed(c.log), 0, c.own)
+		a.dispute(c.other)
+		a.dispute(c.other) // as two other members do that agree
+		lv := &logView{m: &evidence.Member{Version: evidence.Version{Minor: 5, Text: "3.5.x"}}, alarms: a,
+			alarmed: a.spans()}
+		if got := lv.refusedByAlarm(put("k", "v"), 20); got != c.answer || len(a.always) != c.always ||
+			len(a.disputed) != c.disputed {
+			t.Errorf("%s: %s, want %s; %d always, %d disputed", name, got, c.answer, len(a.always), len(a.disputed))
+		}
+	}
+}

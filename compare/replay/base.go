@@ -34,6 +34,7 @@ func newSim(ctx context.Context, r *Result, pos int, room *apply.Room) *sim {
 	s.fromStart = fromStart
 	s.alarms = newAlarmLog(r.Survey, s.first, m.DB.Alarms)
 	s.alarms.fromStart = fromStart
+	s.disputeAlarms(r)
 	s.alarmed = s.alarms.spans()
 	s.endAuth = newEndAuth(r, m, len(s.alarmed) > 0)
 	if why := s.begin(ctx, r, fromStart); why != "" {
