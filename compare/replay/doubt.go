@@ -46,7 +46,7 @@ func RunWithPlausibleIndex(ctx context.Context, members []*evidence.Member, o Op
 	}
 	for i, m := range again.Members {
 		m.RowsAhead = r.Members[i].RowsAhead
-		m.Ahead = cmp.Or(m.Ahead, r.Members[i].Ahead)
+		m.Ahead = cmp.Or(r.Members[i].Ahead, m.Ahead)
 	}
 	return again, nil
 }

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"testing"
@@ -381,5 +382,32 @@ func TestExtraOutOfOrder(t *testing.T) {
 	b = newBench(t, 6, -1, rec(1, 0, "a", "1"))
 	if b.sim.matcher.finishRuns(); b.sim.cur.peek(0) != nil {
 		t.Error("a record of a revision that the model has is left")
+	}
+}
+
+// TestUnmatchedIsNotRepeated: the records of entries that may be above the index, and for which none was taken yet, are
+// no second execution of these. Entries up to the index were executed.
+func TestUnmatchedIsNotRepeated(t *testing.T) {
+	for applied, ahead := range map[uint64]bool{1: true, 3: false} {
+		b := newBench(t, 6, -1, rec(2, 0, "a", "1"), rec(3, 0, "b", "1"), rec(4, 0, "c", "1")).log(put("a", "1"))
+		b.want("applied")
+		b.sim.m.DB = &evidence.DB{KV: &dumpdb.KVStats{CurrentRev: 4}}
+		b.sim.auth.restarts, b.sim.logEnd = []restart{{index: 1}}, 3
+		b.sim.m.AppliedMin, b.sim.m.AppliedMax = applied, 3
+		items := newBench(t, 6, -1).log(put("a", "1"), put("b", "1"), put("c", "1")).items
+		b.sim.past = func(from uint64) iter.Seq2[*item, error] {
+			return func(yield func(*item, error) bool) {
+				for _, it := range items[from-1:] {
+					if !yield(it, nil) {
+						return
+					}
+				}
+			}
+		}
+		b.sim.matcher.finishRuns()
+		want := Stretch{From: 2, To: 3, First: 3, Last: 4}
+		if got := b.sim.res.Ahead; ahead != (got != nil && *got == want) || ahead == (len(b.sim.res.Reruns) > 0) {
+			t.Errorf("applied %d: ahead %+v, reruns %+v", applied, got, b.sim.res.Reruns)
+		}
 	}
 }

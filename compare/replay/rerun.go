@@ -199,6 +199,11 @@ func (ma *matcher) finishRuns() {
 		ma.cur.take()
 	}
 	end := func(g *group) bool { return g == nil }
+	if run, n := ma.unmatched(end); n > 0 {
+		ma.takeRun(&run, n)
+		ma.res.Ahead = &run
+		return
+	}
 	for g := ma.cur.peek(0); g != nil; g = ma.cur.peek(0) {
 		if !ma.searchRun(ma.m.AppliedMax+1, end) {
 			break
@@ -211,4 +216,14 @@ func (ma *matcher) finishRuns() {
 		ma.takeRun(&run, n)
 		ma.res.Ahead = &run
 	}
+}
+
+// unmatched returns the run of entries whose records are the rest of the database, if they may be above the index and
+// no record was taken for theirs: then nothing was repeated.
+func (ma *matcher) unmatched(end func(*group) bool) (Stretch, int) {
+	from := max(ma.wrote, ma.m.AppliedMin) + 1
+	if ma.cur.peek(0) == nil || ma.past == nil || from > ma.m.AppliedMax {
+		return Stretch{}, 0
+	}
+	return ma.follow(from, ma.logEnd+1, end)
 }
