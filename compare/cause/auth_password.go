@@ -18,8 +18,9 @@ var authPasswordEmptied = described(Cause{
 	Match: matchPasswordEmptied,
 })
 
-// maxHashes bounds how many hashes are compared with the empty password: each takes a part of a second.
-const maxHashes = 20
+// maxHashes bounds how many hashes are compared with the empty password, and maxCost what one may ask for: the time
+// doubles with each step, from a twentieth of a second at etcd's 10.
+const maxHashes, maxCost = 20, 12
 
 // matchPasswordEmptied requires that every hash which is not that of the log is one of the empty password, and that a
 // release that ignores the hash in the entry may have executed it.
@@ -29,7 +30,7 @@ func matchPasswordEmptied(in *Input) *Match {
 	}
 	members := membersOf(in, check.A09, check.A10)
 	slices.Sort(members)
-	m := &Match{Certainty: Proof, Members: slices.Compact(members), Because: ids(in, check.A09, check.A10),
+	m := &Match{Certainty: Strong, Members: slices.Compact(members), Because: ids(in, check.A09, check.A10),
 		RefutedBy: "a member that ran 3.5 or later when it applied the entry; a password that is not empty"}
 	left := maxHashes
 	for i, x := range in.Members {
@@ -41,7 +42,8 @@ func matchPasswordEmptied(in *Input) *Match {
 			return nil
 		}
 		for _, u := range wrong {
-			if bcrypt.CompareHashAndPassword(u.Password, nil) != nil {
+			if cost, err := bcrypt.Cost(u.Password); err != nil || cost > maxCost ||
+				bcrypt.CompareHashAndPassword(u.Password, nil) != nil {
 				return nil
 			}
 		}

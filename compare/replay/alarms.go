@@ -114,7 +114,8 @@ func (s *sim) disputeAlarms(r *Result) {
 	}
 }
 
-// at returns the alarms that are on after an entry, and those that only a later entry shows.
+// at returns the alarms that are on after an entry, and those that may be: only a later entry shows them, or they are
+// disputed.
 func (a *alarmLog) at(index uint64) (on, open apply.Alarms) {
 	on, open = apply.Alarms{}, apply.Alarms{}
 	for _, k := range a.always {
